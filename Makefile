@@ -1,0 +1,42 @@
+# Everything a newcomer needs. `make` alone lists the targets.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SEEDS  ?= 1 2 3
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format slow bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(VENV)/ready ## Make .venv and install drpl with its pinned dependencies
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## Wrong labels on 60 % of the digits: train three methods, find the labels, show why
+	$(BIN)/python examples/demo.py --seeds $(SEEDS)
+
+test: check ## Format, lint, types, and the tests with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+check: setup ## Format, lint and types only
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup ## Let ruff format and mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+slow: setup ## The long experiments: kills at random moments, three seeds of the demo
+	$(BIN)/python -m pytest -m slow
+
+bench: setup ## Speed ratios, written to benchmarks/results/bench.json
+	$(BIN)/python benchmarks/bench.py
+
+clean: ## Remove what the targets made
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,0 +1,80 @@
+"""Learning from images whose labels can't be trusted.
+
+    import drpl
+
+    result = drpl.train("photos/", out="runs/photos")   # a folder with a sub-folder per class
+    result.suspicious(20)                               # the labels that are most probably wrong
+    drpl.report([result], "report.html")
+
+Names are imported when they are first used, so that the command line answers at once.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drpl.data import load
+    from drpl.data.arrays import arrays
+    from drpl.data.dataset import Data, Dataset, Truth
+    from drpl.data.folder import folder
+    from drpl.detection.mixture import BetaMixture
+    from drpl.detection.split import Split
+    from drpl.errors import DrplError
+    from drpl.pipeline import detect, train
+    from drpl.report.page import report
+    from drpl.result import Result
+    from drpl.run import Outcome, Run
+    from drpl.training.schedule import Schedule
+    from drpl.training.stage import Stage
+
+_HOMES = {
+    # data
+    "load": "drpl.data",
+    "folder": "drpl.data.folder",
+    "arrays": "drpl.data.arrays",
+    "Data": "drpl.data.dataset",
+    "Dataset": "drpl.data.dataset",
+    "Truth": "drpl.data.dataset",
+    # the whole way
+    "train": "drpl.pipeline",
+    "detect": "drpl.pipeline",
+    "Result": "drpl.result",
+    "report": "drpl.report.page",
+    # for a method of one's own
+    "Run": "drpl.run",
+    "Outcome": "drpl.run",
+    "Stage": "drpl.training.stage",
+    "Schedule": "drpl.training.schedule",
+    "BetaMixture": "drpl.detection.mixture",
+    "Split": "drpl.detection.split",
+    # what can go wrong
+    "DrplError": "drpl.errors",
+}
+
+__version__ = version("drpl")
+__all__ = [
+    "BetaMixture",
+    "Data",
+    "Dataset",
+    "DrplError",
+    "Outcome",
+    "Result",
+    "Run",
+    "Schedule",
+    "Split",
+    "Stage",
+    "Truth",
+    "arrays",
+    "detect",
+    "folder",
+    "load",
+    "report",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'drpl' has no attribute {name!r}")

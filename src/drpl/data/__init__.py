@@ -1,0 +1,38 @@
+"""Data sets by name or by path."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drpl.catalogue import Entry, find
+from drpl.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from drpl.data.dataset import Data
+
+DATASETS = {
+    "digits": Entry("drpl.data.digits:digits", "1,797 scanned digits of 8 x 8 pixels, embedded"),
+}
+SOURCES = {
+    "FOLDER": "a folder of images with a sub-folder for each class",
+    "FILE.npz": "arrays x and y (and x_test, y_test, y_true, classes)",
+}
+
+
+def load(what: str, *, size: int | None = None) -> "Data":
+    """The data set of that name, or the one at that path."""
+    if what in DATASETS:
+        return find("data set", what, DATASETS).load()()  # type: ignore[no-any-return]
+    path = Path(what)
+    if path.is_dir():
+        from drpl.data.folder import folder
+
+        return folder(path, size)
+    if path.is_file() and path.suffix == ".npz":
+        from drpl.data.arrays import npz
+
+        return npz(path)
+    if path.exists():
+        raise DataError(f"{what} is neither a folder of images nor an .npz file")
+    if path.suffix or len(path.parts) > 1:
+        raise DataError(f"there is no file or folder {what}")
+    raise DataError(f"no data set, file or folder is named {what!r}; {did_you_mean(what, DATASETS)}")

@@ -1,0 +1,32 @@
+"""What a trained network says of every sample."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Losses against the given labels, and predictions, under the name of the stage they are from."""
+
+    stage: str
+    losses: Tensor  # [E, N] one row per observation, the last row is now
+    probs: Tensor  # [N, C]
+
+    @property
+    def now(self) -> Tensor:
+        """The latest loss of each sample. [N]"""
+        return self.losses[-1]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What goes to disk."""
+        return {"losses": self.losses.numpy(), "probs": self.probs.numpy()}
+
+    @classmethod
+    def read(cls, path: Path) -> "Evidence":
+        """From disk; the stage is the file's name."""
+        with np.load(path, allow_pickle=False) as file:
+            return cls(path.stem, torch.from_numpy(file["losses"]), torch.from_numpy(file["probs"]))

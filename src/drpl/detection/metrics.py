@@ -1,0 +1,31 @@
+"""How good a judgement of labels is, where the truth is known."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+
+def score(suspicion: NDArray[Any], kept: NDArray[Any], wrong: NDArray[Any]) -> dict[str, float | None]:
+    """AUROC of a suspicion (higher = noisier) and the quality of the decision `kept`.
+
+    `tpr` and `fpr` have the paper's polarity, clean samples being the positives: the share of
+    clean samples that are kept, and of noisy ones that are kept by mistake. `precision` and
+    `recall` are a reviewer's: how many of the flagged are wrong, how many of the wrong are flagged.
+    """
+    wrong, kept = wrong.astype(bool), kept.astype(bool)
+    flagged = ~kept
+    both = bool(wrong.any() and (~wrong).any())
+    return {
+        "auroc": float(roc_auc_score(wrong, suspicion)) if both else None,
+        "tpr": share(kept, ~wrong),
+        "fpr": share(kept, wrong),
+        "precision": share(wrong, flagged),
+        "recall": share(flagged, wrong),
+    }
+
+
+def share(what: NDArray[Any], among: NDArray[Any]) -> float | None:
+    """The part of `among` that is `what`; None if there is none to ask."""
+    return float(np.mean(what[among])) if among.any() else None

@@ -1,0 +1,172 @@
+"""Two beta distributions on the losses: one of clean samples, one of noisy ones.
+
+Losses are scaled to (0, 1) between their 5th and 95th percentile and EM runs for ten rounds on
+what lies between, as in the released code; every sample is scored, the trimmed ones too.
+
+    E:  r_k = w_k Beta(x; a_k, b_k), floored at 1e-12, normalised over k
+    M:  a_k = m (m (1 - m) / v - 1),  b_k = a_k (1 - m) / m,  w_k = mean of r_k,
+        m and v being the mean and variance of x under the weights r_k
+"""
+
+from dataclasses import dataclass, field, replace
+from math import isfinite, log
+
+import numpy as np
+import torch
+from scipy.special import betaln
+from torch import Tensor
+
+from drpl.errors import TrainingError
+
+ROUNDS = 10
+FLOOR = 1e-12
+EDGE = 1e-4  # the fit, not the scoring, keeps this far from 0 and 1
+GRID = 100  # points of the released look-up table
+CHUNK = 1 << 15  # samples worked on at once: they and their logarithms stay in the cache
+Pair = tuple[float, float]  # clean (low loss), noisy (high loss)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Losses to (0, 1): lo and hi are percentiles, what lies outside goes to the edges."""
+
+    lo: float
+    hi: float
+
+    @classmethod
+    def of(cls, losses: Tensor) -> "tuple[Scale, Tensor]":
+        """The scale of these losses, and the 90 % of them that the mixture is fitted to."""
+        low, high = np.percentile(losses.numpy(), [5, 95])
+        return cls(float(low), float(high)), losses[(losses >= low) & (losses <= high)]
+
+    def __call__(self, losses: Tensor) -> Tensor:
+        """Scaled losses in [0.001, 0.999]."""
+        lo = self.lo + 1e-5
+        x = (losses - lo) / (self.hi - lo + 1e-6)
+        return x.masked_fill(x >= 1, 0.999).masked_fill(x <= 0, 0.001)
+
+
+@dataclass(frozen=True)
+class BetaMixture:
+    """A fitted mixture; `notes` say in words what is doubtful about it."""
+
+    alpha: Pair
+    beta: Pair
+    weight: Pair
+    scale: Scale | None = None  # None: values are in (0, 1) already
+    lookup: bool = False  # the released code's table of 100 entries instead of the exact posterior
+    notes: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def fit(cls, losses: Tensor, *, lookup: bool = False) -> "BetaMixture":
+        """Scale, trim, and run EM."""
+        losses = losses.double().cpu()
+        if not bool(torch.isfinite(losses).all()):
+            bad = int((~torch.isfinite(losses)).sum())
+            raise TrainingError(f"{bad} of {len(losses)} losses are not finite: training diverged")
+        scale, middle = Scale.of(losses)
+        if scale.hi - scale.lo < 1e-4:
+            return cls((1, 1), (1, 1), (1, 0), scale, lookup, (CONSTANT,))
+        return replace(cls.fit_scaled(scale(middle)), scale=scale, lookup=lookup).examined()
+
+    @classmethod
+    def fit_scaled(cls, x: Tensor) -> "BetaMixture":
+        """EM on values that lie in (0, 1) already."""
+        chunks = [Chunk.of(part) for part in x.double().clamp(EDGE, 1 - EDGE).split(CHUNK)]
+        now = cls(alpha=(1, 2), beta=(2, 1), weight=(0.5, 0.5))
+        for _ in range(ROUNDS):
+            sums = torch.stack([chunk.moments(now) for chunk in chunks]).sum(0)
+            following = now.moved(sums, len(x))
+            if following is None:
+                return replace(now, notes=(COLLAPSED,))
+            now = following
+        return now
+
+    def moved(self, sums: Tensor, count: int) -> "BetaMixture | None":
+        """The M-step from the weighted sums of 1, x and x^2; None where a component vanished."""
+        alpha, beta, weight = [], [], []
+        for total, first, second in sums.tolist():  # clean, noisy
+            m = first / total
+            v = second / total - m**2
+            a = m * (m * (1 - m) / v - 1) if v > 1e-12 else float("nan")
+            if not (isfinite(a) and a > 0):
+                return None
+            alpha.append(a)
+            beta.append(a * (1 - m) / m)
+            weight.append(total / count)
+        return replace(
+            self,
+            alpha=(alpha[0], alpha[1]),
+            beta=(beta[0], beta[1]),
+            weight=(weight[0], weight[1]),
+        )
+
+    def log_joint(self, log_x: Tensor, log_1mx: Tensor, k: int) -> Tensor:
+        """log (w_k Beta(x; a_k, b_k))."""
+        a, b = self.alpha[k], self.beta[k]
+        constant = log(max(self.weight[k], 1e-300)) - float(betaln(a, b))
+        return torch.add(constant + (a - 1) * log_x, log_1mx, alpha=b - 1)
+
+    def posterior(self, x: Tensor) -> Tensor:
+        """p(noisy | x), as it is: without the corrections of the tails."""
+        log_x, log_1mx = x.log(), (-x).log1p()
+        clean = self.log_joint(log_x, log_1mx, 0).exp()
+        noisy = self.log_joint(log_x, log_1mx, 1).exp()
+        return noisy / (clean + noisy + FLOOR)
+
+    def noisy(self, losses: Tensor) -> Tensor:
+        """Probability of noise for every sample. [N]"""
+        if self.weight[1] == 0:
+            return torch.zeros(len(losses), dtype=torch.float64)
+        x = losses.double().cpu()
+        return torch.cat([self._tail_safe(part) for part in x.split(CHUNK)])
+
+    def _tail_safe(self, losses: Tensor) -> Tensor:
+        x = self.scale(losses) if self.scale else losses
+        grid = torch.linspace(1e-12, 1 - 1e-12, GRID, dtype=torch.float64)
+        table = self.posterior(grid)
+        top = int(table.argmax())
+        if self.lookup:
+            table[top:] = table[top]
+            return table[(x * GRID).long().clamp(max=GRID - 1)]
+        # Near 1 the noisy density may fall below the clean one, near 0 it may rise above it:
+        # neither may turn the order of the losses round.
+        bottom = int(table[: top + 1].argmin())
+        return self.posterior(x.clamp(float(grid[bottom]), float(grid[top])))
+
+    def examined(self) -> "BetaMixture":
+        """The same, with notes on what is wrong with it."""
+        means = [a / (a + b) for a, b in zip(self.alpha, self.beta, strict=True)]
+        notes = list(self.notes)
+        if min(self.weight) < 0.02:
+            side = "clean" if self.weight[0] < self.weight[1] else "noisy"
+            notes.append(f"the mixture is one-sided: only {min(self.weight):.1%} of the losses are {side}")
+        if means[1] - means[0] < 0.05:
+            notes.append("the two components lie on top of each other: losses do not tell noise")
+        return replace(self, notes=tuple(notes))
+
+
+CONSTANT = "the losses are (nearly) all the same: nothing can be called noisy by them"
+COLLAPSED = "a component of the mixture collapsed; the fit stopped at the last good round"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some samples with the logarithms that every round needs, computed once."""
+
+    powers: Tensor  # [3, n]: 1, x, x^2
+    log_x: Tensor  # [n]
+    log_1mx: Tensor  # [n]
+
+    @classmethod
+    def of(cls, x: Tensor) -> "Chunk":
+        """Prepare values in (0, 1)."""
+        return cls(torch.stack([torch.ones_like(x), x, x * x]), x.log(), (-x).log1p())
+
+    def moments(self, mixture: BetaMixture) -> Tensor:
+        """Sums of 1, x, x^2 under each component's responsibility. [2, 3]"""
+        clean = mixture.log_joint(self.log_x, self.log_1mx, 0).clamp_(min=log(FLOOR))
+        noisy = mixture.log_joint(self.log_x, self.log_1mx, 1).clamp_(min=log(FLOOR))
+        share = torch.sigmoid(noisy.sub_(clean))
+        of_noisy = self.powers @ share
+        return torch.stack([self.powers.sum(1) - of_noisy, of_noisy])

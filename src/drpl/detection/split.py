@@ -1,0 +1,108 @@
+"""From losses to two sets: samples whose label is kept, and samples that lose it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from drpl.detection.evidence import Evidence
+from drpl.detection.mixture import BetaMixture
+
+FEWEST = 6  # labelled samples of a class below which it can hardly be learnt
+
+
+@dataclass(frozen=True)
+class Split:
+    """Who is labelled and who is not, and why."""
+
+    stage: str
+    losses: Tensor  # [N] what it was judged by
+    noisy: Tensor  # [N] probability of noise
+    threshold: float
+    clean: Tensor  # [N] bool: keeps its label
+    mixture: BetaMixture
+    notes: tuple[str, ...]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The per-sample tables that go to disk."""
+        return {
+            "losses": self.losses.numpy(),
+            "noisy": self.noisy.numpy(),
+            "clean": self.clean.numpy(),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """What goes to disk beside the per-sample tables."""
+        m = self.mixture
+        scale = m.scale
+        return {
+            "stage": self.stage,
+            "threshold": self.threshold,
+            "labelled": int(self.clean.sum()),
+            "unlabelled": int((~self.clean).sum()),
+            "mixture": {
+                "alpha": list(m.alpha),
+                "beta": list(m.beta),
+                "weight": list(m.weight),
+                "scale": [scale.lo, scale.hi] if scale else None,
+            },
+            "notes": list(self.notes),
+        }
+
+
+def detect(
+    evidence: Evidence,
+    labels: Tensor,
+    threshold: float,
+    *,
+    min_labelled: float = 0.0,
+    lookup: bool = False,
+) -> Split:
+    """Split by the beta mixture of the latest losses: labelled where p(noisy) <= threshold.
+
+    `min_labelled` guards the next stage against too few labelled samples: at least this share of
+    the samples expected to be clean, in all and in each class, is kept, lowest losses first.
+    """
+    losses = evidence.now
+    mixture = BetaMixture.fit(losses, lookup=lookup)
+    noisy = mixture.noisy(losses)
+    clean = noisy <= threshold
+    notes = list(mixture.notes)
+    classes = evidence.probs.shape[1]
+    if min_labelled > 0:
+        kept = enough(clean, losses, labels, noisy, classes, min_labelled)
+        if added := int((kept & ~clean).sum()):
+            notes.append(
+                f"the threshold {threshold:g} left {int(clean.sum())} labelled samples, too few to "
+                f"learn from; min_labelled added the {added} with the lowest losses"
+            )
+        clean = kept
+    notes += scarcity(clean, labels, classes)
+    return Split(evidence.stage, losses, noisy, threshold, clean, mixture, tuple(notes))
+
+
+def enough(
+    clean: Tensor, losses: Tensor, labels: Tensor, noisy: Tensor, classes: int, share: float
+) -> Tensor:
+    """`clean`, filled up from the lowest losses to the wanted share, per class and in all."""
+    kept = clean.clone()
+    groups = [(labels == c).nonzero().flatten() for c in range(classes)]
+    for group in [*groups, torch.arange(len(labels))]:
+        wanted = round(share * float((1 - noisy[group]).sum()))
+        missing = wanted - int(kept[group].sum())
+        if missing > 0:
+            candidates = group[~kept[group]]
+            kept[candidates[losses[candidates].argsort(stable=True)[:missing]]] = True
+    return kept
+
+
+def scarcity(clean: Tensor, labels: Tensor, classes: int) -> list[str]:
+    """A note if classes are left with hardly any labelled sample."""
+    counts = torch.bincount(labels[clean], minlength=classes)
+    scarce = (counts < FEWEST).nonzero().flatten().tolist()
+    if not scarce:
+        return []
+    some = ", ".join(str(c) for c in scarce[:10])
+    return [f"{len(scarce)} of {classes} classes keep fewer than {FEWEST} labels (numbers {some})"]

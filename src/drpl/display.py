@@ -1,0 +1,65 @@
+"""What a person sees while training runs: bars in a terminal, plain lines elsewhere."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Display:
+    """Shows stages and notes on a console; `quiet` shows nothing."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.bars: Progress | None = None
+        if self.console.is_terminal and not quiet:
+            self.bars = Progress(
+                TextColumn("{task.description:<16}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[state]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+            )
+
+    def __enter__(self) -> Self:
+        if self.bars:
+            self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bars:
+            self.bars.stop()
+
+    def note(self, text: str) -> None:
+        """A sentence that the user should read."""
+        self.console.print(f"note: {text}", soft_wrap=True, markup=False)
+
+    def stage(self, name: str, epochs: int, done: int) -> "StageDisplay":
+        """A new bar, or the head line of a stage."""
+        return StageDisplay(self, name, epochs, done)
+
+
+class StageDisplay:
+    """One stage's bar, or about ten lines."""
+
+    def __init__(self, display: Display, name: str, epochs: int, done: int) -> None:
+        self.display, self.name, self.epochs = display, name, epochs
+        self.began, self.first = time.monotonic(), done
+        if display.bars:
+            self.task = display.bars.add_task(name, total=epochs, completed=done, state="")
+
+    def epoch(self, number: int, accuracy: float | None, loss: float) -> None:
+        """An epoch has ended."""
+        state = f"loss {loss:.3f}" + ("" if accuracy is None else f", accuracy {accuracy:.2f} %")
+        if self.display.bars:
+            self.display.bars.update(self.task, completed=number, state=state)
+        elif number == self.epochs or number % max(1, self.epochs // 10) == 0:
+            left = (time.monotonic() - self.began) / (number - self.first) * (self.epochs - number)
+            self.display.console.print(
+                f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left", soft_wrap=True
+            )

@@ -1,0 +1,97 @@
+"""Several processes as one: each takes a part of every batch, sums make them agree.
+
+Started by `torchrun`; without it every function here is the identity for a world of one.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from drpl.errors import TrainingError
+
+
+def rank() -> int:
+    """Which of the processes this is; the first one writes the files."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world() -> int:
+    """How many processes work together."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def barrier() -> None:
+    """Wait until every process is here."""
+    if world() > 1:
+        dist.barrier()
+
+
+def share(table: Tensor) -> Tensor:
+    """Sum a table over all processes, so that rows filled by any of them are whole in each."""
+    if world() > 1:
+        whole = table.float() if table.dtype == torch.bool else table.contiguous()
+        dist.all_reduce(whole)
+        table = whole > 0 if table.dtype == torch.bool else whole
+    return table
+
+
+def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Sum gradients over processes; the loss was divided by their number before."""
+    if world() == 1:
+        return
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch.cat([g.reshape(-1) for g in gradients])
+    dist.all_reduce(flat)
+    for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def agree_on_batchnorm(module: nn.Module) -> None:
+    """Average the running statistics, which each process collects on its own part."""
+    if world() == 1:
+        return
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            for statistic in (layer.running_mean, layer.running_var):
+                if statistic is not None:
+                    dist.all_reduce(statistic)
+                    statistic /= world()
+
+
+def check_agreement(module: nn.Module) -> None:
+    """Raise if the processes have drifted apart."""
+    if world() == 1:
+        return
+    sums = torch.stack([t.double().sum() for t in module.state_dict().values()])
+    first = sums.clone()
+    dist.broadcast(first, src=0)
+    if not torch.equal(sums, first):
+        raise TrainingError(f"process {rank()} disagrees with process 0 about the weights")
+
+
+@contextmanager
+def processes() -> Iterator[None]:
+    """Join the group that `torchrun` announces in the environment, if any."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
+        yield
+        return
+    cuda = torch.cuda.is_available()
+    if cuda:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("nccl" if cuda else "gloo")
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def leave(code: int) -> None:
+    """End a worker without the interpreter's own exit, which can abort after a group was used."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,63 @@
+"""Files written whole or not at all."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drpl.errors import StorageError
+
+
+@contextlib.contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into a sentence: a full disk is not a bug."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; free some space or choose another "
+            "folder, then run the same command again"
+        ) from error
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.partial")
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON that people can read too."""
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as an .npz file; equal arrays give equal bytes."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_whole(path, buffer.getvalue())
+
+
+def digest(*contents: bytes) -> str:
+    """A short fingerprint of `contents`."""
+    hashed = hashlib.sha256()
+    for content in contents:
+        hashed.update(content)
+    return hashed.hexdigest()[:16]

@@ -1,0 +1,32 @@
+"""The diary of a run: a line of JSON for each epoch."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from drpl.files import storing, write_whole
+
+Row = dict[str, Any]  # stage, epoch, rate, terms, accuracy, seconds
+
+
+def append(path: Path, row: Row) -> None:
+    """Add an epoch."""
+    with storing(path), path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def forget(path: Path, stage: str, after: int) -> None:
+    """Drop the epochs of a stage that its checkpoint does not vouch for."""
+    kept = [row for row in read(path) if row["stage"] != stage or row["epoch"] <= after]
+    write_whole(path, "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def read(path: Path) -> list[Row]:
+    """All whole lines; a kill may have torn the last one."""
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows

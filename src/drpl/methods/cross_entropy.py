@@ -1,0 +1,47 @@
+"""Cross-entropy: the baseline that believes every label.
+
+    L = -(1/B) sum_i sum_c t_ic log p_ic
+"""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from drpl.config import Common
+from drpl.detection.split import detect
+from drpl.run import Outcome, Run
+from drpl.training.equations import cross_entropy, one_hot
+from drpl.training.feed import Feed
+from drpl.training.schedule import Schedule
+from drpl.training.stage import Stage, Terms
+
+
+class Config(Common):
+    """Nothing but a schedule."""
+
+    schedule: Schedule
+    threshold: float = 0.5
+    """Labels are called wrong where the mixture of the final losses gives noise more than this."""
+
+
+class Classify(Stage):
+    """Fit fixed targets, hard or soft."""
+
+    targets: Tensor  # [N, C]
+
+    def __init__(self, net: nn.Module, targets: Tensor) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("targets", targets)
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """One pass."""
+        for x, i in feed():
+            yield {"classify": cross_entropy(self.net(x), self.targets[i])}
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Train; judge labels by the final loss."""
+    stage = Classify(run.network(), one_hot(run.labels, run.classes))
+    net = run.fit("train", stage, config.schedule).net
+    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))

@@ -1,0 +1,92 @@
+"""Joint optimisation (Tanaka et al., CVPR 2018): weights by SGD, labels by the predictions.
+
+From epoch `begin` on, every sample's target is the mean of its last predictions; two regularisers
+keep that from collapsing. A second network is then trained on the final targets.
+
+    L = L_c + prior R_A + entropy R_H
+    R_A = -sum_c (1/C) log pbar_c       no class may vanish
+    R_H = -(1/B) sum_i sum_c p log p    make up your mind
+"""
+
+from collections.abc import Iterator
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from drpl.config import Common
+from drpl.detection.split import detect
+from drpl.methods.cross_entropy import Classify
+from drpl.run import Outcome, Run
+from drpl.settings import Settings
+from drpl.training.equations import cross_entropy, entropy, from_uniform, one_hot
+from drpl.training.feed import Feed
+from drpl.training.schedule import Schedule
+from drpl.training.stage import Fresh, Stage, Terms
+
+
+class Relabelling(Settings):
+    """How the first stage replaces labels."""
+
+    begin: int = Field(gt=0)
+    """Targets are first replaced at the END of this epoch."""
+    window: int = Field(default=10, gt=0)
+    """Predictions of this many last epochs are averaged."""
+    prior: float = 0.8
+    """Weight of R_A."""
+    entropy: float = 0.4
+    """Weight of R_H."""
+
+
+class Config(Common):
+    """Relabel, then retrain."""
+
+    relabel: Relabelling
+    relabel_schedule: Schedule
+    retrain_schedule: Schedule
+    threshold: float = 0.5
+    """Labels are called wrong where the mixture of the relabelling losses gives noise more."""
+
+
+class Relabel(Stage):
+    """Train on targets that, from `begin` on, are the network's own recent predictions."""
+
+    targets: Tensor  # [N, C]
+    recent: Tensor  # [W, N, C]
+    visited: Tensor  # [W, N] bool
+
+    def __init__(self, net: nn.Module, labels: Tensor, classes: int, config: Relabelling) -> None:
+        super().__init__()
+        self.net, self.config = net, config
+        window, samples = config.window, len(labels)
+        self.register_buffer("targets", one_hot(labels, classes))
+        self.register_buffer("recent", torch.zeros(window, samples, classes))
+        self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """One pass; the predictions of its own training forwards become the new targets."""
+        c, seen = self.config, Fresh(self.targets)
+        for x, i in feed():
+            logits = self.net(x)
+            p = logits.softmax(1)
+            seen[i] = p
+            yield {
+                "classify": cross_entropy(logits, self.targets[i]),
+                "prior": c.prior * from_uniform(p),
+                "entropy": c.entropy * entropy(p),
+            }
+        slot = feed.epoch % c.window
+        self.recent[slot], self.visited[slot] = seen.share().rows, seen.visited
+        if feed.epoch >= c.begin:
+            times = self.visited.sum(0)
+            known = times > 0
+            self.targets[known] = self.recent.sum(0)[known] / times[known, None]
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Relabel all samples, then train a new network on what they became."""
+    first = Relabel(run.network(), run.labels, run.classes, config.relabel)
+    first = run.fit("relabel", first, config.relabel_schedule)
+    split = detect(run.observe("relabel", first.net), run.labels, config.threshold)
+    second = run.fit("retrain", Classify(run.network(), first.targets), config.retrain_schedule)
+    return Outcome(second.net, run.keep(split))

@@ -1,0 +1,46 @@
+"""Mixup (Zhang et al., ICLR 2018): train between the samples, so that single ones weigh less.
+
+    x^ = l x + (1 - l) x',   L = l CE(y) + (1 - l) CE(y'),   l ~ Beta(alpha, alpha), one a batch
+"""
+
+from collections.abc import Iterator
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from drpl.detection.split import detect
+from drpl.methods import cross_entropy as baseline
+from drpl.run import Outcome, Run
+from drpl.training.equations import cross_entropy, mixup, one_hot
+from drpl.training.feed import Feed
+from drpl.training.stage import Stage, Terms
+
+
+class Config(baseline.Config):
+    """The baseline's schedule, and how much is mixed."""
+
+    alpha: float = Field(default=1.0, gt=0)
+
+
+class Mixup(Stage):
+    """Fit mixed targets on mixed images."""
+
+    targets: Tensor  # [N, C]
+
+    def __init__(self, net: nn.Module, targets: Tensor, alpha: float) -> None:
+        super().__init__()
+        self.net, self.alpha = net, alpha
+        self.register_buffer("targets", targets)
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """One pass."""
+        for x, i in feed():
+            x, t = mixup(x, self.targets[i], self.alpha, feed.rng)
+            yield {"mixup": cross_entropy(self.net(x), t)}
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Train; judge labels by the final loss on images that are not mixed."""
+    stage = Mixup(run.network(), one_hot(run.labels, run.classes), config.alpha)
+    net = run.fit("train", stage, config.schedule).net
+    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))

@@ -1,0 +1,86 @@
+"""A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_weights
+from safetensors.torch import save as write_weights
+from torch import Tensor, nn
+
+from drpl import networks
+from drpl.config import Common
+from drpl.data.augment import Normalise
+from drpl.data.dataset import Data
+from drpl.data.images import Images
+from drpl.errors import RunError
+from drpl.files import write_json, write_whole
+from drpl.training.observe import predict
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network with what it needs to look at an image and to name what it sees."""
+
+    net: nn.Module
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]  # (channels, height, width), or (features,)
+    view: Normalise
+
+    def predict(self, images: Images) -> Tensor:
+        """Class probabilities. [N, C]"""
+        return predict(self.net, images, self.view, torch.device("cpu")).exp()
+
+
+def save(folder: Path, net: nn.Module, config: Common, data: Data) -> None:
+    """Write `model.safetensors` and `model.json`."""
+    weights = {name: t.detach().cpu().contiguous() for name, t in net.state_dict().items()}
+    write_whole(folder / "model.safetensors", write_weights(weights))
+    write_json(
+        folder / "model.json",
+        {
+            "network": config.network,
+            "width": config.width,
+            "shape": list(data.train.images.shape),
+            "classes": list(data.train.classes),
+            "mean": list(data.mean),
+            "std": list(data.std),
+        },
+    )
+
+
+def load(folder: Path) -> Model:
+    """Read a model back, or say why it cannot be used."""
+    about = read_json(folder / "model.json")
+    path = folder / "model.safetensors"
+    try:
+        shape, classes = tuple(about["shape"]), tuple(about["classes"])
+        net = networks.build(about["network"], shape, len(classes), about["width"])
+        view = Normalise(tuple(about["mean"]), tuple(about["std"]))
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
+    try:
+        net.load_state_dict(read_weights(path.read_bytes()))
+    except FileNotFoundError:
+        raise RunError(f"there is no {path}; was the run finished?") from None
+    except SafetensorError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    except RuntimeError:
+        raise RunError(
+            f"the weights in {path} belong to another network than model.json says "
+            f"({about['network']}, width {about['width']}, {len(classes)} classes)"
+        ) from None
+    return Model(net, classes, shape, view)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a run folder."""
+    try:
+        return dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise RunError(f"{path.parent} holds no model: there is no {path.name}") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error

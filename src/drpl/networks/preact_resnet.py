@@ -1,0 +1,67 @@
+"""The PreAct ResNet-18 of the papers on label noise.
+
+Two things set it apart from the textbook's: the identity shortcut carries the *activated* input,
+and nothing normalises or activates the output of the last block.
+"""
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from drpl.errors import ConfigError
+
+
+class PreActBlock(nn.Module):
+    """BN, ReLU, conv, BN, ReLU, conv, plus a shortcut from the first activation."""
+
+    def __init__(self, channels: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.conv1 = nn.Conv2d(channels, out, 3, stride, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, padding=1, bias=False)
+        self.shortcut = (
+            nn.Identity()
+            if stride == 1 and channels == out
+            else nn.Conv2d(channels, out, 1, stride, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, channels, H, W] -> [B, out, H / stride, W / stride]."""
+        active = relu(self.norm1(x))
+        out: Tensor = self.conv2(relu(self.norm2(self.conv1(active)))) + self.shortcut(active)
+        return out
+
+
+class PreActResNet18(nn.Module):
+    """Stem, four stages of two blocks, global average pool, linear classifier."""
+
+    def __init__(self, channels: int, classes: int, width: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        self.stages = nn.ModuleList()
+        before = width
+        for out, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
+            blocks = PreActBlock(before, out, stride), PreActBlock(out, out, 1)
+            self.stages.append(nn.Sequential(*blocks))
+            before = out
+        self.classify = nn.Linear(before, classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images [B, channels, H, W] -> logits [B, classes]."""
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        logits: Tensor = self.classify(x.mean((2, 3)))
+        return logits
+
+
+def preact_resnet18(shape: tuple[int, ...], classes: int, width: int) -> PreActResNet18:
+    """For images of any size and number of channels."""
+    if len(shape) != 3:
+        raise ConfigError(f"preact_resnet18 is for images, the data are vectors of {shape[0]}; use mlp")
+    return PreActResNet18(shape[0], classes, width)

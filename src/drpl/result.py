@@ -1,0 +1,62 @@
+"""A run folder, read back. Needs neither torch nor the data set."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drpl import history
+from drpl.errors import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Result:
+    """The folder of a run and the numbers in it."""
+
+    folder: Path
+    summary: dict[str, Any]  # result.json
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Result":
+        """Read a finished run."""
+        path = Path(folder) / "result.json"
+        try:
+            return cls(Path(folder), json.loads(path.read_text()))
+        except FileNotFoundError:
+            if (Path(folder) / "config.toml").exists():
+                raise RunError(f"the run in {folder} is not finished; run its command again") from None
+            raise RunError(f"{folder} is not the folder of a run: it has no result.json") from None
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} is damaged: {error}") from error
+
+    @property
+    def accuracy(self) -> dict[str, float | None]:
+        """Test accuracy in percent: `last` and `best`; None without a test set."""
+        return dict(self.summary["accuracy"])
+
+    @property
+    def detection(self) -> dict[str, float | None] | None:
+        """auroc, tpr, fpr, precision, recall; None where the truth is unknown."""
+        return dict(self.summary["detection"]) if self.summary["detection"] else None
+
+    @cached_property
+    def samples(self) -> "pd.DataFrame":
+        """One row a training image."""
+        import pandas as pd
+
+        names = {"path": str, "given_label": str, "suggested_label": str}
+        return pd.read_csv(self.folder / "samples.csv", dtype=names, keep_default_na=False)
+
+    @cached_property
+    def history(self) -> list[history.Row]:
+        """One row an epoch."""
+        return history.read(self.folder / "history.jsonl")
+
+    def suspicious(self, count: int = 10) -> "pd.DataFrame":
+        """The images whose labels are most probably wrong, worst first."""
+        ranked = self.samples.sort_values(["p_noisy", "loss"], ascending=False, kind="stable")
+        return ranked.head(count)

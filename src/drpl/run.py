@@ -1,0 +1,192 @@
+"""One method on one data set in one folder. Holds no algorithm."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from drpl import history, networks
+from drpl.config import Common
+from drpl.data.augment import Augment, CropFlip, Normalise
+from drpl.data.dataset import Data
+from drpl.data.images import Images, TensorImages
+from drpl.detection.evidence import Evidence
+from drpl.detection.split import Split
+from drpl.display import Display
+from drpl.distributed import barrier, check_agreement, rank
+from drpl.errors import RunError
+from drpl.files import write_arrays, write_json
+from drpl.randomness import derive, rng
+from drpl.training import checkpoint
+from drpl.training.checkpoint import Checkpoint
+from drpl.training.loop import fit
+from drpl.training.observe import accuracy, losses, predict
+from drpl.training.schedule import Schedule
+from drpl.training.stage import Stage
+
+S = TypeVar("S", bound=Stage)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method gives back."""
+
+    net: nn.Module  # what predicts
+    split: Split  # its judgement of the labels
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What matters for how a run is carried out but not for what comes out."""
+
+    device: torch.device
+    save_every: float = 10.0  # seconds between checkpoints within a stage
+    track_every: int = 0  # epochs between observations of every loss; 0: at the end of stages only
+
+
+class Run:
+    """What a method may ask for: labels, networks, training, observation, a place to keep things."""
+
+    def __init__(
+        self, data: Data, config: Common, seed: int, folder: Path, machine: Machine, display: Display
+    ) -> None:
+        self.labels, self.classes = data.train.labels, len(data.train.classes)
+        self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
+        self._config, self._test = config, data.test
+        self._images = on_device(data.train.images, machine.device)
+        self._still = Normalise(data.mean, data.std)
+        self._view = view_for(self._images.shape, config, self._still)
+        self._networks = 0
+
+    def network(self) -> nn.Module:
+        """A fresh network, initialised from the seed and how many were made before."""
+        self._networks += 1
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(self._seed, "network", self._networks))
+            shape = self._images.shape
+            net = networks.build(self._config.network, shape, self.classes, self._config.width)
+        return net.to(self._machine.device, memory_format=torch.channels_last)
+
+    def rng(self, *key: int | str) -> torch.Generator:
+        """Draws that depend on the run's seed and this key alone, the same on every process."""
+        return rng(self._seed, *key)
+
+    def fit(self, name: str, stage: S, schedule: Schedule) -> S:
+        """Train a stage: load it if it was finished before, continue it if it was begun."""
+        path = self._folder / "stages" / f"{name}.pt"
+        stage.to(self._machine.device)
+        optimizer = schedule.optimizer(stage.parameters())
+        found = checkpoint.read(path)
+        barrier()  # nobody writes before everybody has read
+        tracked: list[Tensor] = []
+        if found:
+            found.restore(stage, optimizer, path)
+            tracked = list(found.tracked)
+            if found.finished:
+                return stage
+        done = found.epoch if found else 0
+        diary = self._folder / "history.jsonl"
+        if rank() == 0:
+            history.forget(diary, name, done)
+        shown = self._display.stage(name, schedule.epochs, done)
+        saved = began = time.monotonic()
+        for epoch in fit(
+            stage,
+            self._images,
+            self._view,
+            schedule,
+            key=(self._seed, name),
+            device=self._machine.device,
+            optimizer=optimizer,
+            done=done,
+        ):
+            last = epoch.number == schedule.epochs
+            if self._machine.track_every and epoch.number % self._machine.track_every == 0 and not last:
+                tracked.append(losses(self._look(name, stage.net, epoch.number), self.labels))
+            tested = self._accuracy(stage.net)
+            now = time.monotonic()
+            shown.epoch(epoch.number, tested, sum(epoch.terms.values()))
+            if rank() == 0:
+                history.append(
+                    diary,
+                    {
+                        "stage": name,
+                        "epoch": epoch.number,
+                        "rate": epoch.rate,
+                        "terms": epoch.terms,
+                        "accuracy": tested,
+                        "seconds": round(now - began, 3),
+                    },
+                )
+                if last or now - saved >= self._machine.save_every:
+                    kept = None if last else optimizer.state_dict()
+                    rows = torch.stack(tracked) if tracked else torch.empty(0, len(self.labels))
+                    checkpoint.write(path, Checkpoint(epoch.number, stage.state_dict(), kept, rows))
+                    saved = now
+            began = now
+        check_agreement(stage)
+        barrier()
+        return stage
+
+    def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
+        """How `net`, trained by the stage `name`, sees every training sample now.
+
+        On one augmented view by default, as the released code tracks its losses.
+        """
+        path = self._folder / "evidence" / f"{name}.npz"
+        if path.exists():
+            return read_evidence(path)
+        log_probs = self._look(name, net, 0, augmented)
+        now = losses(log_probs, self.labels)[None]
+        found = checkpoint.read(self._folder / "stages" / f"{name}.pt")
+        before = found.tracked if found else now[:0]
+        evidence = Evidence(name, torch.cat([before, now]), log_probs.exp())
+        if rank() == 0:
+            write_arrays(path, evidence.arrays())
+        barrier()
+        return evidence
+
+    def keep(self, split: Split) -> Split:
+        """Record a split in the folder and say what is doubtful about it."""
+        if rank() == 0:
+            write_arrays(self._folder / "splits" / f"{split.stage}.npz", split.arrays())
+            write_json(self._folder / "splits" / f"{split.stage}.json", split.record())
+            for note in split.notes:
+                self._display.note(f"{split.stage}: {note}")
+        return split
+
+    def _look(self, name: str, net: nn.Module, epoch: int, augmented: bool = True) -> Tensor:
+        """Log-probabilities on one view of each sample. [N, C]"""
+        key = (self._seed, name, "observe", epoch)
+        view = self._view if augmented else self._still
+        return predict(net, self._images, view, self._machine.device, key)
+
+    def _accuracy(self, net: nn.Module) -> float | None:
+        if self._test is None:
+            return None
+        return accuracy(net, self._test.images, self._test.labels, self._still, self._machine.device)
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Evidence from the folder, or an error that says what to do."""
+    try:
+        return Evidence.read(path)
+    except Exception as error:
+        raise RunError(f"{path} is damaged; delete it to observe again") from error
+
+
+def on_device(images: Images, device: torch.device) -> Images:
+    """Images in memory move to the device once; files are read as they are needed."""
+    if isinstance(images, TensorImages) and device.type != "cpu":
+        return TensorImages(images.pixels.to(device))
+    return images
+
+
+def view_for(shape: tuple[int, ...], config: Common, still: Normalise) -> Augment:
+    """The training view: crop and flip for images, nothing for vectors."""
+    if len(shape) == 1:
+        return still
+    return CropFlip(round(config.padding * shape[1]), config.flip, still)

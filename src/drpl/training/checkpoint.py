@@ -1,0 +1,64 @@
+"""Checkpoints: written whole or not at all, checked when read, never executed."""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, optim
+
+from drpl.errors import RunError
+from drpl.files import write_whole
+from drpl.training.stage import Stage
+
+DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A stage after some epochs. Finished stages keep no optimiser."""
+
+    epoch: int
+    stage: dict[str, Any]
+    optimizer: dict[str, Any] | None
+    tracked: Tensor  # [E, N] losses observed so far
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stage was trained to its end."""
+        return self.optimizer is None
+
+    def restore(self, stage: Stage, optimizer: optim.SGD, path: Path) -> None:
+        """Put the state back, or say that it belongs to another stage."""
+        try:
+            stage.load_state_dict(self.stage)
+            if self.optimizer is not None:
+                optimizer.load_state_dict(self.optimizer)
+        except (RuntimeError, ValueError) as error:
+            raise RunError(
+                f"{path} does not fit this run's network or data; use another folder"
+            ) from error
+
+
+def write(path: Path, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint at `path`; its SHA-256 goes in front."""
+    buffer = io.BytesIO()
+    torch.save(vars(checkpoint), buffer)
+    content = buffer.getvalue()
+    write_whole(path, hashlib.sha256(content).digest() + content)
+
+
+def read(path: Path) -> Checkpoint | None:
+    """The checkpoint at `path`, if there is one."""
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    seal, content = data[:DIGEST], data[DIGEST:]
+    if hashlib.sha256(content).digest() != seal:
+        raise RunError(
+            f"checkpoint {path} is damaged (its checksum does not match); "
+            "delete it to train this stage again"
+        )
+    return Checkpoint(**torch.load(io.BytesIO(content), weights_only=True, map_location="cpu"))

@@ -1,0 +1,40 @@
+"""The equations that several methods share. N samples, C classes, B batch; logs are natural."""
+
+import torch
+from scipy.special import betaincinv
+from torch import Generator, Tensor
+from torch.nn import functional
+
+
+def one_hot(labels: Tensor, classes: int) -> Tensor:
+    """[N] -> float [N, C]."""
+    return functional.one_hot(labels, classes).float()
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """-(1/B) sum_i sum_c t_ic log p_ic, for soft targets [B, C]."""
+    return functional.cross_entropy(logits, targets)
+
+
+def entropy(p: Tensor) -> Tensor:
+    """R_H = -(1/B) sum_i sum_c p_ic log p_ic: low when every prediction is decided."""
+    return torch.special.entr(p).sum(1).mean()
+
+
+def from_uniform(p: Tensor) -> Tensor:
+    """R_A = -sum_c (1/C) log pbar_c, pbar the batch mean: low when no class is forgotten.
+
+    KL(uniform || pbar) plus the constant log C.
+    """
+    return -p.mean(0).clamp(min=1e-8).log().mean()
+
+
+def mixup(x: Tensor, targets: Tensor, alpha: float, rng: Generator) -> tuple[Tensor, Tensor]:
+    """Convex pairs of images and of their targets, one weight ~ Beta(alpha, alpha) a batch.
+
+    Cross-entropy is linear in its targets, so mixing them equals mixing the two losses.
+    """
+    u = float(torch.rand((), generator=rng, dtype=torch.float64))
+    weight = u if alpha == 1 else float(betaincinv(alpha, alpha, u))
+    partner = torch.randperm(len(x), generator=rng).to(x.device)
+    return torch.lerp(x[partner], x, weight), torch.lerp(targets[partner], targets, weight)

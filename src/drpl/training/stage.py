@@ -1,0 +1,49 @@
+"""What an algorithm is: a module that yields its losses."""
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from drpl.distributed import share
+from drpl.training.feed import Feed
+
+Terms = Mapping[str, Tensor]  # the loss is their sum; each gets a curve in the report
+
+
+class Stage(nn.Module):
+    """One optimiser's worth of training.
+
+    Parameters are what SGD moves; buffers are what the algorithm remembers of each sample. All
+    that an epoch changes is in one or the other, so the checkpoint is the `state_dict`.
+    """
+
+    net: nn.Module  # what predicts
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """Yield one mapping of loss terms per gradient step.
+
+        When a `yield` returns, the step has been taken. Never yield inside `torch.no_grad()`.
+        """
+        raise NotImplementedError
+
+
+class Fresh:
+    """New rows of a per-sample table, collected over one epoch on all processes.
+
+    Tables are read during an epoch and replaced at its end. A row that no batch visited keeps
+    its old value.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.rows = torch.zeros_like(like)  # [N, C]
+        self.visited = torch.zeros(len(like), dtype=torch.bool, device=like.device)  # [N]
+
+    def __setitem__(self, i: Tensor, rows: Tensor) -> None:
+        self.rows[i] = rows.detach().to(self.rows.dtype)
+        self.visited[i] = True
+
+    def share(self) -> "Fresh":
+        """Make the rows whole on every process."""
+        self.rows, self.visited = share(self.rows), share(self.visited)
+        return self
