@@ -30,7 +30,10 @@ class Display:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.bars:
             self.bars.stop()
@@ -61,5 +64,6 @@ class StageDisplay:
         elif number == self.epochs or number % max(1, self.epochs // 10) == 0:
             left = (time.monotonic() - self.began) / (number - self.first) * (self.epochs - number)
             self.display.console.print(
-                f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left", soft_wrap=True
+                f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left",
+                soft_wrap=True,
             )

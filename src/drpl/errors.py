@@ -1,11 +1,11 @@
 """Everything that can go wrong for a user, with the sentence that says what to do.
 
-    DrplError
-    ├── ConfigError      a name, a setting or a preset that does not exist or does not fit
-    ├── DataError        images or labels that cannot be read or used
-    ├── RunError         a run folder or a model that is damaged or belongs to something else
-    ├── StorageError     a file that cannot be written
-    └── TrainingError    a stage that diverged or breaks the rules of the loop
+DrplError
+├── ConfigError      a name, a setting or a preset that does not exist or does not fit
+├── DataError        images or labels that cannot be read or used
+├── RunError         a run folder or a model that is damaged or belongs to something else
+├── StorageError     a file that cannot be written
+└── TrainingError    a stage that diverged or breaks the rules of the loop
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,12 @@
 """A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as read_weights
@@ -15,8 +17,8 @@ from drpl import networks
 from drpl.config import Common
 from drpl.data.augment import Normalise
 from drpl.data.dataset import Data
-from drpl.data.images import Images
-from drpl.errors import RunError
+from drpl.data.images import FileImages, Images
+from drpl.errors import DataError, RunError
 from drpl.files import write_json, write_whole
 from drpl.training.observe import predict
 
@@ -74,6 +76,24 @@ def load(folder: Path) -> Model:
             f"({about['network']}, width {about['width']}, {len(classes)} classes)"
         ) from None
     return Model(net, classes, shape, view)
+
+
+def classify(model: Model, files: Sequence[Path]) -> pd.DataFrame:
+    """A row for each image file: its class, how sure, and the probability of every class."""
+    if len(model.shape) != 3:
+        raise DataError("this model is for vectors; it cannot look at image files")
+    channels, side, _ = model.shape
+    if missing := [str(file) for file in files if not file.is_file()]:
+        raise DataError(f"there is no image file {missing[0]}")
+    probs = model.predict(FileImages(files, side, channels))
+    confidence, best = probs.max(1)
+    table = {
+        "path": [str(file) for file in files],
+        "class": [model.classes[number] for number in best.tolist()],
+        "confidence": confidence.numpy(),
+    }
+    columns = {f"p_{name}": probs[:, number].numpy() for number, name in enumerate(model.classes)}
+    return pd.DataFrame(table | columns)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -71,7 +71,9 @@ def train(
     """
     with processes():
         loaded = as_data(data, size)
-        presets = [preset] if isinstance(preset, str) else list(preset or [default_preset(loaded.name)])
+        presets = (
+            [preset] if isinstance(preset, str) else list(preset or [default_preset(loaded.name)])
+        )
         recipe = prepare(method, config, presets, settings)
         loaded, manifest = corrupted(loaded, noise, seed)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
@@ -164,7 +166,7 @@ def claim(folder: Path, wanted: dict[str, Any]) -> None:
                 name = key.removeprefix("run.").removeprefix("settings.")
                 raise RunError(
                     f"run folder {folder} was made with {name} {found.get(key)}, but "
-                    f"{asked.get(key)} was asked for; use another folder (--out) or the same settings"
+                    f"{asked.get(key)} was asked for; use another folder or the same settings"
                 )
     barrier()
     if rank() == 0 and not path.exists():
@@ -199,7 +201,9 @@ def choose_device(name: str | None) -> torch.device:
         device = torch.device(chosen)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device {chosen!r} cannot be used: {str(error).splitlines()[0]}") from None
+        raise ConfigError(
+            f"device {chosen!r} cannot be used: {str(error).splitlines()[0]}"
+        ) from None
     return device
 
 
@@ -211,7 +215,9 @@ def provenance(machine: Machine) -> dict[str, Any]:
         "processes": world(),
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
-        "command": shlex.join(["drpl", *sys.argv[1:]]) if Path(sys.argv[0]).stem in COMMANDS else None,
+        "command": shlex.join(["drpl", *sys.argv[1:]])
+        if Path(sys.argv[0]).stem in COMMANDS
+        else None,
     }
 
 
@@ -302,7 +308,9 @@ def write_samples(
             "flagged": table["flagged"],
         }
     )
-    write_whole(folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_whole(
+        folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    )
     return table
 
 

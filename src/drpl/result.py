@@ -28,7 +28,9 @@ class Result:
             return cls(Path(folder), json.loads(path.read_text()))
         except FileNotFoundError:
             if (Path(folder) / "config.toml").exists():
-                raise RunError(f"the run in {folder} is not finished; run its command again") from None
+                raise RunError(
+                    f"the run in {folder} is not finished; run its command again"
+                ) from None
             raise RunError(f"{folder} is not the folder of a run: it has no result.json") from None
         except (OSError, ValueError) as error:
             raise RunError(f"{path} is damaged: {error}") from error

@@ -48,10 +48,16 @@ class Machine:
 
 
 class Run:
-    """What a method may ask for: labels, networks, training, observation, a place to keep things."""
+    """What a method may ask for: labels, networks, training, observation, and a place to keep."""
 
     def __init__(
-        self, data: Data, config: Common, seed: int, folder: Path, machine: Machine, display: Display
+        self,
+        data: Data,
+        config: Common,
+        seed: int,
+        folder: Path,
+        machine: Machine,
+        display: Display,
     ) -> None:
         self.labels, self.classes = data.train.labels, len(data.train.classes)
         self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
@@ -68,7 +74,7 @@ class Run:
             torch.manual_seed(derive(self._seed, "network", self._networks))
             shape = self._images.shape
             net = networks.build(self._config.network, shape, self.classes, self._config.width)
-        return net.to(self._machine.device, memory_format=torch.channels_last)
+        return net.to(self._machine.device)
 
     def rng(self, *key: int | str) -> torch.Generator:
         """Draws that depend on the run's seed and this key alone, the same on every process."""
@@ -104,7 +110,11 @@ class Run:
             done=done,
         ):
             last = epoch.number == schedule.epochs
-            if self._machine.track_every and epoch.number % self._machine.track_every == 0 and not last:
+            if (
+                self._machine.track_every
+                and epoch.number % self._machine.track_every == 0
+                and not last
+            ):
                 tracked.append(losses(self._look(name, stage.net, epoch.number), self.labels))
             tested = self._accuracy(stage.net)
             now = time.monotonic()
@@ -167,7 +177,9 @@ class Run:
     def _accuracy(self, net: nn.Module) -> float | None:
         if self._test is None:
             return None
-        return accuracy(net, self._test.images, self._test.labels, self._still, self._machine.device)
+        return accuracy(
+            net, self._test.images, self._test.labels, self._still, self._machine.device
+        )
 
 
 def read_evidence(path: Path) -> Evidence:

@@ -35,4 +35,6 @@ def load(what: str, *, size: int | None = None) -> "Data":
         raise DataError(f"{what} is neither a folder of images nor an .npz file")
     if path.suffix or len(path.parts) > 1:
         raise DataError(f"there is no file or folder {what}")
-    raise DataError(f"no data set, file or folder is named {what!r}; {did_you_mean(what, DATASETS)}")
+    raise DataError(
+        f"no data set, file or folder is named {what!r}; {did_you_mean(what, DATASETS)}"
+    )

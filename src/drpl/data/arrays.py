@@ -41,7 +41,9 @@ def arrays(
     check_every_class(train.labels, names)
     test: Dataset | None = None
     if x_test is not None and y_test is not None:
-        test = in_memory(as_pixels(np.asarray(x_test)), as_labels(np.asarray(y_test), names)[0], names)
+        test = in_memory(
+            as_pixels(np.asarray(x_test)), as_labels(np.asarray(y_test), names)[0], names
+        )
         if test.images.shape != train.images.shape:
             raise DataError(
                 f"test images have shape {test.images.shape}, training images {train.images.shape}"

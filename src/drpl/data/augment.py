@@ -62,7 +62,7 @@ class CropFlip:
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
         """One random view of each image."""
-        _, channels, height, width = pixels.shape
+        height, width = pixels.shape[2:]
         reach = 2 * self.padding + 1
         u = u.to(pixels.device)
         rows = (u[:, :1] * reach).long() + torch.arange(height, device=pixels.device)  # [B, H]

@@ -82,14 +82,18 @@ def check_every_class(labels: Tensor, classes: Sequence[str]) -> None:
 def statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation per channel of (at most 10,000 evenly chosen) images."""
     chosen = torch.linspace(0, len(images) - 1, min(len(images), 10_000)).long().unique()
-    sums, squares, count = 0.0, 0.0, 0
+    sums, squares, count = torch.zeros(()), torch.zeros(()), 0
     for part in chosen.split(1000):
         values = images.load(part).double()
         if values.ndim == 4:
             values = (values / 255).transpose(0, 1).flatten(1).T
-        sums, squares, count = sums + values.sum(0), squares + (values**2).sum(0), count + len(values)
-    mean = torch.as_tensor(sums) / count
-    std = (torch.as_tensor(squares) / count - mean**2).clamp(min=1e-12).sqrt()
+        sums, squares, count = (
+            sums + values.sum(0),
+            squares + (values**2).sum(0),
+            count + len(values),
+        )
+    mean = sums / count
+    std = (squares / count - mean**2).clamp(min=1e-12).sqrt()
     return tuple(mean.tolist()), tuple(std.clamp(min=1e-3).tolist())
 
 

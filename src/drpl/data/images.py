@@ -110,7 +110,9 @@ def upright(file: Image.Image) -> Image.Image:
     image = ImageOps.exif_transpose(file)
     if image.mode.startswith("I"):  # 16 bits (PNG, TIFF)
         deep = np.asarray(image).astype(np.int64)
-        return Image.fromarray((deep >> 8 if deep.max() > 255 else deep).clip(0, 255).astype(np.uint8))
+        return Image.fromarray(
+            (deep >> 8 if deep.max() > 255 else deep).clip(0, 255).astype(np.uint8)
+        )
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")

@@ -1,0 +1,1 @@
+"""Detection: from losses to the labels that are probably wrong."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Evidence:
-    """Losses against the given labels, and predictions, under the name of the stage they are from."""
+    """Losses against the given labels, and predictions, after the stage of that name."""
 
     stage: str
     losses: Tensor  # [E, N] one row per observation, the last row is now

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 
-def score(suspicion: NDArray[Any], kept: NDArray[Any], wrong: NDArray[Any]) -> dict[str, float | None]:
+def score(
+    suspicion: NDArray[Any], kept: NDArray[Any], wrong: NDArray[Any]
+) -> dict[str, float | None]:
     """AUROC of a suspicion (higher = noisier) and the quality of the decision `kept`.
 
     `tpr` and `fpr` have the paper's polarity, clean samples being the positives: the share of

@@ -110,39 +110,66 @@ class BetaMixture:
     def posterior(self, x: Tensor) -> Tensor:
         """p(noisy | x), as it is: without the corrections of the tails."""
         log_x, log_1mx = x.log(), (-x).log1p()
-        clean = self.log_joint(log_x, log_1mx, 0).exp()
-        noisy = self.log_joint(log_x, log_1mx, 1).exp()
-        return noisy / (clean + noisy + FLOOR)
+        log_odds = self.log_joint(log_x, log_1mx, 1).sub_(self.log_joint(log_x, log_1mx, 0))
+        return log_odds.sigmoid_()
 
     def noisy(self, losses: Tensor) -> Tensor:
         """Probability of noise for every sample. [N]"""
+        losses = losses.double().cpu()
         if self.weight[1] == 0:
-            return torch.zeros(len(losses), dtype=torch.float64)
-        x = losses.double().cpu()
-        return torch.cat([self._tail_safe(part) for part in x.split(CHUNK)])
+            return torch.zeros_like(losses)
+        score = self._looked_up if self.lookup else self._exact
+        return torch.cat([score(self._scaled(part)) for part in losses.split(CHUNK)])
 
-    def _tail_safe(self, losses: Tensor) -> Tensor:
-        x = self.scale(losses) if self.scale else losses
+    def _scaled(self, losses: Tensor) -> Tensor:
+        # Clamped: the scale moves only what is outside (0, 1), past values just inside its edges.
+        return self.scale(losses).clamp(0.001, 0.999) if self.scale else losses
+
+    def _exact(self, x: Tensor) -> Tensor:
+        return self.posterior(x.clamp(*self.rising()))
+
+    def _looked_up(self, x: Tensor) -> Tensor:
+        """The released code: a table of 100 entries, constant from its maximum on."""
         grid = torch.linspace(1e-12, 1 - 1e-12, GRID, dtype=torch.float64)
-        table = self.posterior(grid)
+        clean, noisy = (self.log_joint(grid.log(), (-grid).log1p(), k).exp() for k in (0, 1))
+        table = noisy / (clean + noisy + FLOOR)
         top = int(table.argmax())
-        if self.lookup:
-            table[top:] = table[top]
-            return table[(x * GRID).long().clamp(max=GRID - 1)]
-        # Near 1 the noisy density may fall below the clean one, near 0 it may rise above it:
-        # neither may turn the order of the losses round.
-        bottom = int(table[: top + 1].argmin())
-        return self.posterior(x.clamp(float(grid[bottom]), float(grid[top])))
+        table[top:] = table[top]
+        return table[(x * GRID).long().clamp(max=GRID - 1)]
+
+    def rising(self) -> Pair:
+        """Where the posterior rises with the loss.
+
+        Near 1 the noisy density may fall below the clean one again, or near 0 rise above it. The
+        log-odds turn once at most, at (a_2 - a_1) / (a_2 - a_1 + b_2 - b_1); beyond that point
+        the value at it is used, so that no higher loss is ever called cleaner.
+        """
+        a, b = self.alpha[1] - self.alpha[0], self.beta[1] - self.beta[0]
+        if a > 0 and b > 0:
+            return 0.0, a / (a + b)
+        return (a / (a + b) if a < 0 and b < 0 else 0.0), 1.0
 
     def examined(self) -> "BetaMixture":
-        """The same, with notes on what is wrong with it."""
+        """The same, noisy being the higher component, with notes on what is doubtful."""
         means = [a / (a + b) for a, b in zip(self.alpha, self.beta, strict=True)]
+        if means[0] > means[1]:
+            swapped = {
+                "alpha": self.alpha[::-1],
+                "beta": self.beta[::-1],
+                "weight": self.weight[::-1],
+            }
+            return replace(self, **swapped).examined()  # type: ignore[arg-type]
+        spread = [
+            m * (1 - m) / (a + b + 1) for m, a, b in zip(means, self.alpha, self.beta, strict=True)
+        ]
         notes = list(self.notes)
         if min(self.weight) < 0.02:
             side = "clean" if self.weight[0] < self.weight[1] else "noisy"
-            notes.append(f"the mixture is one-sided: only {min(self.weight):.1%} of the losses are {side}")
-        if means[1] - means[0] < 0.05:
-            notes.append("the two components lie on top of each other: losses do not tell noise")
+            notes.append(
+                f"the mixture is one-sided: only {min(self.weight):.1%} of the losses are {side}"
+            )
+        elif means[1] - means[0] < 1.25 * (sum(spread) / 2) ** 0.5:
+            notes.append("the losses form one heap, not two: they hardly tell clean from noisy")
         return replace(self, notes=tuple(notes))
 
 

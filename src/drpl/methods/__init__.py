@@ -5,6 +5,8 @@ from drpl.catalogue import Entry
 METHODS = {
     "cross_entropy": Entry("drpl.methods.cross_entropy", "plain training on the given labels"),
     "mixup": Entry("drpl.methods.mixup", "training on convex pairs of images and labels"),
-    "joint": Entry("drpl.methods.joint", "joint optimisation of weights and labels, then retraining"),
+    "joint": Entry(
+        "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
+    ),
     "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
 }

@@ -1,6 +1,6 @@
 """Cross-entropy: the baseline that believes every label.
 
-    L = -(1/B) sum_i sum_c t_ic log p_ic
+L = -(1/B) sum_i sum_c t_ic log p_ic
 """
 
 from collections.abc import Iterator

@@ -40,7 +40,7 @@ class SemiSupervised(Settings):
     entropy: float = 0.4
     """Weight of R_H."""
     forget: float = Field(default=0.2, ge=0, le=1)
-    """Share of unlabelled samples that get the uniform target for an epoch, drawn anew each time."""
+    """Share of unlabelled samples with the uniform target for an epoch, drawn anew each time."""
     warmup: Literal["load", "none"] = "load"
     """load: some epochs on the labelled samples give the first pseudo-labels and weights."""
 
@@ -119,7 +119,7 @@ class PseudoLabel(MixedBatches):
 
 
 def forgetful(predictions: Tensor, share: float, rng: torch.Generator) -> Tensor:
-    """Predictions [U, C], but a random share of the rows uniform: against confirming one's errors."""
+    """Predictions [U, C], but a share of the rows uniform: against confirming one's errors."""
     count, classes = predictions.shape
     chosen = torch.randperm(count, generator=rng)[: int(share * count)].to(predictions.device)
     return predictions.index_fill(0, chosen, 1 / classes)
@@ -130,13 +130,15 @@ def rows(mask: Tensor) -> Tensor:
     return mask.nonzero().flatten()
 
 
-def semi_supervised(run: Run, name: str, split: Split, config: Config, schedule: Schedule) -> nn.Module:
+def semi_supervised(
+    run: Run, name: str, split: Split, config: Config, schedule: Schedule
+) -> nn.Module:
     """A network learnt from the labels of the clean samples and the images of all."""
     labelled = int(split.clean.sum())
     if labelled < FEWEST:
         raise TrainingError(
-            f"after {split.stage!r} only {labelled} of {len(split.clean)} samples keep their label, "
-            "too few to learn from; set min_labelled, raise the threshold, or train longer"
+            f"after {split.stage!r} only {labelled} of {len(split.clean)} samples keep their "
+            "label, too few to learn from; set min_labelled, raise the threshold, or train longer"
         )
     targets = one_hot(run.labels, run.classes)
     unlabelled = rows(~split.clean)

@@ -1,6 +1,6 @@
 """Mixup (Zhang et al., ICLR 2018): train between the samples, so that single ones weigh less.
 
-    x^ = l x + (1 - l) x',   L = l CE(y) + (1 - l) CE(y'),   l ~ Beta(alpha, alpha), one a batch
+x^ = l x + (1 - l) x',   L = l CE(y) + (1 - l) CE(y'),   l ~ Beta(alpha, alpha), one a batch
 """
 
 from collections.abc import Iterator

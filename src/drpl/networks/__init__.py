@@ -18,6 +18,10 @@ NETWORKS = {
 
 def build(name: str, shape: tuple[int, ...], classes: int, width: int) -> "nn.Module":
     """A fresh network; `auto` takes the paper's for images and the MLP for vectors."""
+    import torch
+
     if name == "auto":
         name = "preact_resnet18" if len(shape) == 3 else "mlp"
-    return find("network", name, NETWORKS).load()(shape, classes, width)  # type: ignore[no-any-return]
+    net: nn.Module = find("network", name, NETWORKS).load()(shape, classes, width)
+    # Convolutions are faster with the channels last, on GPUs and on CPUs.
+    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

@@ -63,5 +63,7 @@ class PreActResNet18(nn.Module):
 def preact_resnet18(shape: tuple[int, ...], classes: int, width: int) -> PreActResNet18:
     """For images of any size and number of channels."""
     if len(shape) != 3:
-        raise ConfigError(f"preact_resnet18 is for images, the data are vectors of {shape[0]}; use mlp")
+        raise ConfigError(
+            f"preact_resnet18 is for images, the data are vectors of {shape[0]}; use mlp"
+        )
     return PreActResNet18(shape[0], classes, width)

@@ -36,7 +36,9 @@ def parse(spec: str) -> "Noise":
     for option in options:
         key, equals, text = option.partition("=")
         if key not in known or not equals:
-            raise ConfigError(f"noise {spec!r}: unknown option {option!r}; {did_you_mean(key, known)}")
+            raise ConfigError(
+                f"noise {spec!r}: unknown option {option!r}; {did_you_mean(key, known)}"
+            )
         arguments[key] = text
     try:
         given: float | str = float(value) if first.annotation is float else value

@@ -6,10 +6,11 @@ T[c, j] is the probability that an image of true class c is given the label j.
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset, Truth
@@ -66,7 +67,7 @@ def by_matrix(table: Callable[[Dataset], Tensor], draws: dict[str, Draw], scheme
 
 
 def draw_exactly(labels: Tensor, table: Tensor, generator: Generator) -> Tensor:
-    """The paper's draw: in each class the asked share moves, to the sample, each to a drawn class."""
+    """The paper's draw: in each class exactly the asked share moves, each to a drawn class."""
     given = labels.clone()
     for c in range(len(table)):
         members = (labels == c).nonzero().flatten()
@@ -114,13 +115,13 @@ def realised_matrix(true: Tensor, given: Tensor, classes: int) -> Tensor:
     return counts / counts.sum(1, keepdim=True).clamp(min=1)
 
 
-def read_matrix(path: Path) -> ArrayLike:
+def read_matrix(path: Path) -> NDArray[Any]:
     """A matrix from .csv, .npy or .npz."""
     try:
         if path.suffix == ".csv":
             return np.loadtxt(path, delimiter=",")
         content = np.load(path, allow_pickle=False)
-        return content[content.files[0]] if path.suffix == ".npz" else content
+        return np.asarray(content[content.files[0]] if path.suffix == ".npz" else content)
     except (OSError, ValueError, IndexError) as error:
         raise ConfigError(f"cannot read a matrix from {path}: {error}") from error
 
@@ -134,5 +135,7 @@ def checked(table: Tensor) -> Tensor:
     off = (table.sum(1) - 1).abs()
     if float(off.max()) > 1e-6:
         row = int(off.argmax())
-        raise ConfigError(f"row {row} of the transition matrix sums to {table[row].sum():.4g}, not 1")
+        raise ConfigError(
+            f"row {row} of the transition matrix sums to {table[row].sum():.4g}, not 1"
+        )
     return table / table.sum(1, keepdim=True)

@@ -1,0 +1,1 @@
+"""Presets: one TOML file a method, numbers and their sources only."""

@@ -1,0 +1,1 @@
+"""Training: the stage, its feed, its schedule, and the only loop."""

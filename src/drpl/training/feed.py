@@ -61,7 +61,9 @@ def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tens
             yield index, images.load(index)
         return
     with ThreadPoolExecutor(1) as reader:
-        waiting = deque((index, reader.submit(images.load, index)) for index in batches[: images.ahead])
+        waiting = deque(
+            (index, reader.submit(images.load, index)) for index in batches[: images.ahead]
+        )
         for k in range(len(batches)):
             index, pixels = waiting.popleft()
             ready = pixels.result()

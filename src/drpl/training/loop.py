@@ -50,7 +50,7 @@ def fit(
                 check_gradients_on(stage)
                 optimizer.zero_grad()
                 loss = torch.stack([term.float() for term in terms.values()]).sum()
-                (loss / world()).backward()  # type: ignore[no-untyped-call]
+                (loss / world()).backward()
                 sum_gradients(stage.parameters())
                 optimizer.step()
                 means.add(terms)
@@ -77,7 +77,7 @@ class Means:
         for name, mean in means.items():
             if not math.isfinite(mean):
                 raise TrainingError(
-                    f"{type(stage).__name__} diverged: its term {name!r} is {mean} in epoch {epoch}; "
+                    f"{type(stage).__name__} diverged: {name!r} is {mean} in epoch {epoch}; "
                     "lower the learning rates of its schedule"
                 )
         return means

@@ -38,7 +38,9 @@ def losses(log_probs: Tensor, labels: Tensor) -> Tensor:
     return -log_probs.gather(1, labels[:, None]).squeeze(1)
 
 
-def accuracy(net: nn.Module, images: Images, labels: Tensor, view: Augment, device: torch.device) -> float:
+def accuracy(
+    net: nn.Module, images: Images, labels: Tensor, view: Augment, device: torch.device
+) -> float:
     """Percent of images whose most probable class is their label."""
     guesses = predict(net, images, view, device).argmax(1)
     return 100 * float((guesses == labels).double().mean())

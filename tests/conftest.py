@@ -1,0 +1,110 @@
+"""The tiny noisy problem everything is tested on, and a way to run the command line."""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import BaseModel
+
+from drpl.__main__ import main
+from drpl.config import Common, compose
+from drpl.data.arrays import arrays
+from drpl.data.dataset import Data
+from drpl.methods import METHODS
+from drpl.randomness import rng
+from drpl.training.schedule import Schedule
+
+torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
+
+
+def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Three classes of 8 x 8 images: a bright top, a bright left side, a bright middle."""
+    draws = rng("tiny", part)
+    labels = torch.arange(count) % 3
+    pixels = torch.randint(0, 60, (count, 1, 8, 8), generator=draws)
+    pixels[labels == 0, :, :3] += 150
+    pixels[labels == 1, :, :, :3] += 150
+    pixels[labels == 2, :, 2:6, 2:6] += 150
+    return pixels.to(torch.uint8), labels
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Data:
+    """72 training images and 36 test images with right labels."""
+    pixels, labels = tiny_pixels(72, "train")
+    test_pixels, test_labels = tiny_pixels(36, "test")
+    return arrays(
+        pixels.numpy(),
+        labels.numpy(),
+        test_pixels.numpy(),
+        test_labels.numpy(),
+        classes=["top", "left", "middle"],
+        name="tiny",
+    )
+
+
+def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[str]:
+    """Overrides that make every schedule of a configuration short."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if kind is Schedule:
+            yield f"{path}{name}.epochs={epochs}"
+            yield f"{path}{name}.rates=[[1, 0.05], [{epochs}, 0.01]]"
+            yield f"{path}{name}.batch_size=16"
+        elif name == "begin":
+            yield f"{path}{name}={max(1, epochs // 2)}"
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from shortened(kind, epochs, f"{path}{name}.")
+
+
+def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
+    """A method's settings for the tiny problem."""
+    schema = METHODS[method].load().Config
+    overrides = [*shortened(schema, epochs), "width=4", "flip=false", *settings]
+    return compose(schema, method, ["small"], overrides)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """Run `drpl ...` in an empty folder and catch what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["drpl", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        caught = capsys.readouterr()
+        assert "Traceback" not in caught.err
+        return Answer(int(left.value.code or 0), caught.out, caught.err)
+
+    return run
+
+
+@pytest.fixture
+def mistake(command: Command) -> Callable[..., str]:
+    """Run a command that must fail with one sentence and exit code 2, leaving nothing behind."""
+
+    def run(*words: object) -> str:
+        answer = command(*words)
+        assert answer.code == 2, answer
+        assert answer.err.startswith("error: ")
+        assert answer.err.count("\n") == 1, answer.err
+        assert not list(Path().rglob("*.partial"))
+        return answer.err
+
+    return run

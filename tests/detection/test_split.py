@@ -1,0 +1,58 @@
+import torch
+
+from drpl.detection.evidence import Evidence
+from drpl.detection.split import detect
+
+
+def evidence(losses: torch.Tensor, classes: int = 4) -> Evidence:
+    return Evidence("relabel", losses[None], torch.zeros(len(losses), classes))
+
+
+def separated(count: int = 400) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    draws = torch.Generator().manual_seed(3)
+    noisy = torch.rand(count, generator=draws) < 0.4
+    losses = torch.where(noisy, 3 + torch.rand(count, generator=draws), torch.rand(count) ** 2)
+    return losses, torch.arange(count) % 4, noisy
+
+
+def test_split_follows_the_losses() -> None:
+    losses, labels, noisy = separated()
+    split = detect(evidence(losses), labels, 0.5)
+    assert torch.equal(split.clean, ~noisy)
+    assert not split.notes
+    record = split.record()
+    assert record["labelled"] + record["unlabelled"] == 400
+    assert record["mixture"]["scale"][0] < record["mixture"]["scale"][1]
+
+
+def test_threshold_is_inclusive() -> None:
+    losses, labels, _ = separated()
+    p = detect(evidence(losses), labels, 0.5).noisy
+    border = float(p.sort().values[100])
+    assert int(detect(evidence(losses), labels, border).clean.sum()) == int((p <= border).sum())
+
+
+def test_min_labelled_fills_up_from_the_lowest_losses_and_says_so() -> None:
+    losses, labels, _ = separated()
+    strict = detect(evidence(losses), labels, 0.0)
+    guarded = detect(evidence(losses), labels, 0.0, min_labelled=0.5)
+    assert int(guarded.clean.sum()) > int(strict.clean.sum())
+    assert any("min_labelled added" in note for note in guarded.notes)
+    for c in range(4):
+        mine = labels == c
+        expected = float((1 - guarded.noisy[mine]).sum())
+        assert int(guarded.clean[mine].sum()) >= round(0.5 * expected)
+        kept, dropped = losses[mine & guarded.clean], losses[mine & ~guarded.clean]
+        assert float(kept.max()) <= float(dropped.min())
+
+
+def test_min_labelled_is_silent_where_it_is_not_needed() -> None:
+    losses, labels, _ = separated()
+    assert not detect(evidence(losses), labels, 0.5, min_labelled=0.5).notes
+
+
+def test_a_class_without_labels_is_said() -> None:
+    losses, labels, _ = separated()
+    losses[labels == 2] = 3.5
+    notes = detect(evidence(losses), labels, 0.5).notes
+    assert any("1 of 4 classes keep fewer than 6 labels (numbers 2)" in note for note in notes)

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from drpl.data.augment import CropFlip, Normalise
+from drpl.data.images import FileImages, Images, TensorImages
+from drpl.training.feed import Feed
+from tests.conftest import tiny_pixels
+
+CPU = torch.device("cpu")
+VIEW = CropFlip(1, True, Normalise((0.5,), (0.25,)))
+
+
+def feed(images: Images, epoch: int = 1, batch: int = 16, seed: int = 1) -> Feed:
+    return Feed(images, VIEW, batch, epoch, (seed, "stage"), CPU)
+
+
+def test_every_sample_once_in_another_order_each_epoch() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+    orders = [torch.cat([i for _, i in feed(images, epoch)()]) for epoch in (1, 2)]
+    for order in orders:
+        assert order.sort().values.tolist() == list(range(72))
+    assert not torch.equal(*orders)
+
+
+def test_a_view_depends_on_the_sample_not_on_its_batch() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+
+    def views(batch: int) -> torch.Tensor:
+        table = torch.zeros(72, 1, 8, 8)
+        for x, i in feed(images, batch=batch)():
+            table[i] = x
+        return table
+
+    assert torch.equal(views(16), views(36))
+
+
+def test_passes_of_one_epoch_differ_and_subsets_stay_inside() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+    one = feed(images)
+    first, second = ([x for x, _ in one()] for _ in range(2))
+    assert not torch.equal(first[0], second[0])
+    subset = torch.tensor([3, 5, 8, 13, 21, 34, 55])
+    assert set(torch.cat([i for _, i in one(subset)]).tolist()) == set(subset.tolist())
+
+
+def test_a_small_rest_is_skipped_but_a_small_set_is_not() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+    sizes = [len(i) for _, i in feed(images, batch=34)()]
+    assert sizes == [34, 34]  # the last 4 are too few for batch norm
+    assert [len(i) for _, i in feed(images)(torch.tensor([1, 2, 3]))] == [3]
+
+
+def test_files_give_the_same_batches_as_memory(tmp_path: Path) -> None:
+    pixels, _ = tiny_pixels(40, "train")
+    paths = []
+    for k, image in enumerate(pixels):
+        paths.append(tmp_path / f"{k}.png")
+        Image.fromarray(image[0].numpy()).save(paths[-1])
+    files = FileImages(paths, 8, 1)
+    for (x, i), (y, j) in zip(feed(files)(), feed(TensorImages(pixels))(), strict=True):
+        assert torch.equal(x, y)
+        assert torch.equal(i, j)
