@@ -52,7 +52,7 @@ def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[s
         kind = field.annotation
         if kind is Schedule:
             yield f"{path}{name}.epochs={epochs}"
-            yield f"{path}{name}.rates=[[1, 0.05], [{epochs}, 0.01]]"
+            yield f"{path}{name}.rates=[[1, 0.05], [2, 0.02]]"
             yield f"{path}{name}.batch_size=16"
         elif name == "begin":
             yield f"{path}{name}={max(1, epochs // 2)}"

@@ -77,20 +77,29 @@ def detect(
 
 
 def carry_out(
-    goal: str, *, preset: list[str] | None, settings: list[str] | None, **more: object
+    goal: str,
+    *,
+    data: str,
+    size: int | None,
+    preset: list[str] | None,
+    settings: list[str] | None,
+    **more: object,
 ) -> None:
     """Train, and say what came out; Ctrl-C leaves a run that the same command continues."""
     from drpl import distributed, pipeline
+    from drpl.data import Reading, load
 
     names = [name for text in preset or () for name in text.split(",")]
     try:
-        result = pipeline.train(goal=goal, preset=names, settings=settings or (), **more)  # type: ignore[arg-type]
+        with distributed.processes():
+            chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
+            result = pipeline.train(load(data, Reading(size)), **chosen)  # type: ignore[arg-type]
+            if distributed.rank() == 0:
+                typer.echo(summary(result))
     except KeyboardInterrupt:
         again = shlex.join(["drpl", *sys.argv[1:]])
         typer.echo(f"\nStopped. What was finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(130) from None
-    if distributed.rank() == 0:
-        typer.echo(summary(result))
 
 
 def summary(result: "Result") -> str:

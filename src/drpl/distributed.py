@@ -83,7 +83,13 @@ def processes() -> Iterator[None]:
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if cuda else "gloo")
+    store, number, count = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
+    # torchrun keeps its store over restarts: without a prefix the workers of a second attempt
+    # would find, and call, the addresses of the first.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"attempt {attempt}", store)  # type: ignore[attr-defined]
+    backend = "nccl" if cuda else "gloo"
+    dist.init_process_group(backend, store=store, rank=number, world_size=count)
     try:
         yield
     finally:

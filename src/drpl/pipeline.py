@@ -1,5 +1,6 @@
 """From data to a finished run folder: what `drpl train` and `drpl.train` do."""
 
+import inspect
 import os
 import platform
 import shlex
@@ -56,7 +57,6 @@ def train(
     settings: Iterable[str] = (),
     seed: int = 1,
     out: Path | str | None = None,
-    size: int | None = None,
     device: str | None = None,
     save_every: float = 10.0,
     track_every: int = 0,
@@ -70,7 +70,7 @@ def train(
     same arguments to continue where it stopped.
     """
     with processes():
-        loaded = as_data(data, size)
+        loaded = as_data(data)
         presets = (
             [preset] if isinstance(preset, str) else list(preset or [default_preset(loaded.name)])
         )
@@ -97,10 +97,10 @@ def detect(data: str | Data | Dataset, **arguments: Any) -> Result:
     return train(data, goal="detect", **arguments)
 
 
-def as_data(data: str | Data | Dataset, size: int | None) -> Data:
+def as_data(data: str | Data | Dataset) -> Data:
     """Whatever the user gave, as a data set with its normalisation."""
-    if isinstance(data, str | Path):
-        return sources.load(str(data), size=size)
+    if isinstance(data, str):
+        return sources.load(data)
     if isinstance(data, Dataset):
         data = Data("data", data, None, *statistics(data.images))
     check_every_class(data.train.labels, data.train.classes)
@@ -114,7 +114,7 @@ def prepare(
     if not isinstance(method, str):
         if config is None:
             raise ConfigError("a method of your own needs its settings: pass config=...")
-        return Recipe(method.__module__.split(".")[-1], method, method, config)
+        return Recipe(Path(inspect.getfile(method)).stem, method, method, config)
     module = find("method", method, METHODS).load()
     config = config or compose(module.Config, method, presets, settings)
     return Recipe(method, module.train, getattr(module, "detect_noise", module.train), config)

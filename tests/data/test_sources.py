@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import load
+from drpl.data import Reading, load
 from drpl.data.arrays import arrays
 from drpl.data.dataset import check_labels
 from drpl.data.folder import chosen_size, folder, held
@@ -75,7 +75,7 @@ def test_a_turned_photograph_is_set_upright(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         image = upright.rotate(90) if turned else upright
         image.save(tmp_path / name / "x.png", exif=exif if turned else None)
-    data = folder(tmp_path, size=16)
+    data = folder(tmp_path, Reading(size=16))
     a, b = data.train.images.load(torch.tensor([0, 1]))
     assert torch.equal(a, b)
 

@@ -1,5 +1,6 @@
 """Data sets by name or by path."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,23 @@ SOURCES = {
 }
 
 
-def load(what: str, *, size: int | None = None) -> "Data":
+@dataclass(frozen=True)
+class Reading:
+    """How a data set is read; what does not concern it is passed over."""
+
+    size: int | None = None  # pixels a side that files are scaled to; None: by the images
+
+
+def load(what: str, reading: Reading | None = None) -> "Data":
     """The data set of that name, or the one at that path."""
+    reading = reading or Reading()
     if what in DATASETS:
-        return find("data set", what, DATASETS).load()()  # type: ignore[no-any-return]
+        return find("data set", what, DATASETS).load()(reading)  # type: ignore[no-any-return]
     path = Path(what)
     if path.is_dir():
         from drpl.data.folder import folder
 
-        return folder(path, size)
+        return folder(path, reading)
     if path.is_file() and path.suffix == ".npz":
         from drpl.data.arrays import npz
 

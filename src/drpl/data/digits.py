@@ -3,13 +3,14 @@
 import torch
 from sklearn.datasets import load_digits
 
+from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, in_memory, statistics
 from drpl.randomness import rng
 
 TEST_SHARE = 0.2
 
 
-def digits() -> Data:
+def digits(reading: Reading | None = None) -> Data:
     """1,437 training and 360 test images of ten digits; the same split for everyone."""
     bunch = load_digits()
     pixels = torch.from_numpy(bunch.images / 16 * 255).round().to(torch.uint8)[:, None]

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
 from drpl.data.images import THREADS, FileImages, Images, is_grey, reason
 from drpl.errors import DataError
@@ -17,12 +18,13 @@ LARGEST = 64  # pixels a side, unless the user asks for more
 MEMORY = 4 * 2**30  # bytes of decoded pixels that are kept in memory; more is read as needed
 
 
-def folder(root: Path, size: int | None = None) -> Data:
+def folder(root: Path | str, reading: Reading | None = None) -> Data:
     """Read `root/<class>/...`, or `root/train/<class>/...` with `root/test/<class>/...`.
 
-    Images of all sizes become squares of `size` pixels (default: the middle of their shorter
-    sides, a multiple of 8 up to 64). The set is grey if every image is.
+    Images of all sizes become squares of `reading.size` pixels (default: the middle of their
+    shorter sides, a multiple of 8 up to 64). The set is grey if every image is.
     """
+    root, reading = Path(root), reading or Reading()
     train_root = root / "train" if (root / "train").is_dir() else root
     test_root = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if train_root == root:
@@ -35,7 +37,7 @@ def folder(root: Path, size: int | None = None) -> Data:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
     check_every_class(train_labels, classes)
     heads = look(train_files)
-    side = size or chosen_size([min(width, height) for width, height, _ in heads])
+    side = reading.size or chosen_size([min(width, height) for width, height, _ in heads])
     channels = 1 if all(grey for _, _, grey in heads) else 3
 
     def part(files: list[Path], labels: torch.Tensor) -> Dataset:

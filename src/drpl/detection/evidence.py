@@ -28,5 +28,7 @@ class Evidence:
     @classmethod
     def read(cls, path: Path) -> "Evidence":
         """From disk; the stage is the file's name."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls(path.stem, torch.from_numpy(file["losses"]), torch.from_numpy(file["probs"]))
+        with path.open("rb") as file:
+            arrays = np.load(file, allow_pickle=False)
+            losses, probs = torch.from_numpy(arrays["losses"]), torch.from_numpy(arrays["probs"])
+        return cls(path.stem, losses, probs)

@@ -10,7 +10,7 @@ from torch import Tensor
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
 
-FEWEST = 6  # labelled samples of a class below which it can hardly be learnt
+FEWEST = 6  # labelled samples below which a class, or anything, can hardly be learnt
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def enough(
 ) -> Tensor:
     """`clean`, filled up from the lowest losses to the wanted share, per class and in all."""
     kept = clean.clone()
-    groups = [(labels == c).nonzero().flatten() for c in range(classes)]
-    for group in [*groups, torch.arange(len(labels))]:
-        wanted = round(share * float((1 - noisy[group]).sum()))
+    groups = [((labels == c).nonzero().flatten(), 0) for c in range(classes)]
+    for group, least in [*groups, (torch.arange(len(labels)), FEWEST)]:
+        wanted = max(least, round(share * float((1 - noisy[group]).sum())))
         missing = wanted - int(kept[group].sum())
         if missing > 0:
             candidates = group[~kept[group]]

@@ -1,0 +1,38 @@
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from drpl.result import Result
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_a_method_from_outside_is_used_like_one_inside(tmp_path: Path) -> None:
+    own = runpy.run_path(str(EXAMPLES / "own_method.py"))
+    result: Result = own["main"](tmp_path, epochs=3)
+    assert result.summary["method"] == "own_method"
+    assert (result.accuracy["last"] or 0) > 15
+    assert len(result.samples) == 1438
+
+
+@pytest.mark.slow
+def test_the_demo_reaches_its_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mean of three seeds: DRPL >= 97 and 4 points above cross-entropy, stage-2 AUROC >= 0.99."""
+    words = ["demo.py", "--seeds", "1", "2", "3", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
+    assert "most suspicious labels" in capsys.readouterr().out
+
+    def mean(method: str) -> tuple[float, float]:
+        runs = [Result.load(tmp_path / method / f"seed-{seed}") for seed in (1, 2, 3)]
+        accuracy = sum(run.accuracy["last"] or 0 for run in runs) / 3
+        return accuracy, sum((run.detection or {})["auroc"] or 0 for run in runs) / 3
+
+    ours, auroc = mean("drpl")
+    assert ours >= 97.0
+    assert auroc >= 0.99
+    assert ours >= mean("cross_entropy")[0] + 4
