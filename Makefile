@@ -35,8 +35,9 @@ format: setup ## Let ruff format and mend what it can
 slow: setup ## The long experiments: kills at random moments, three seeds of the demo
 	$(BIN)/python -m pytest -m slow
 
-bench: setup ## Speed ratios, written to benchmarks/results/bench.json
+bench: setup ## Speed ratios and the demo's figures, written to benchmarks/results/
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -4,6 +4,7 @@ python examples/demo.py --seeds 1 2 3
 """
 
 import argparse
+import json
 from pathlib import Path
 from statistics import mean
 
@@ -21,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--out", type=Path, default=Path("runs/demo"))
+    parser.add_argument("--save", type=Path, help="write the figures to this JSON file")
     wanted = parser.parse_args()
     results = {
         method: [
@@ -40,6 +42,9 @@ def main() -> None:
     first = results["drpl"][0]
     console.print(suspects(first))
     page = drpl.report([runs[0] for runs in results.values()], wanted.out / "report.html")
+    if wanted.save:
+        every = [run.summary for runs in results.values() for run in runs]
+        wanted.save.write_text(json.dumps(every, indent=2) + "\n")
     console.print(f"Report: {page}\nAll labels, with suggestions: {first.folder / 'samples.csv'}")
 
 
