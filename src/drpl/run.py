@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, optim
 
 from drpl import history, networks
 from drpl.config import Common
@@ -46,6 +46,10 @@ class Machine:
     save_every: float = 10.0  # seconds between checkpoints within a stage
     track_every: int = 0  # epochs between observations of every loss; 0: at the end of stages only
 
+    def tracks(self, epoch: int) -> bool:
+        """Whether losses are observed after this epoch."""
+        return self.track_every > 0 and epoch % self.track_every == 0
+
 
 class Run:
     """What a method may ask for: labels, networks, training, observation, and a place to keep."""
@@ -66,6 +70,7 @@ class Run:
         self._still = Normalise(data.mean, data.std)
         self._view = view_for(self._images.shape, config, self._still)
         self._networks = 0
+        self._tracked: dict[str, list[Tensor]] = {}  # a stage's losses [N], epoch by epoch
 
     def network(self) -> nn.Module:
         """A fresh network, initialised from the seed and how many were made before."""
@@ -87,59 +92,50 @@ class Run:
         optimizer = schedule.optimizer(stage.parameters())
         found = checkpoint.read(path)
         barrier()  # nobody writes before everybody has read
-        tracked: list[Tensor] = []
         if found:
             found.restore(stage, optimizer, path)
-            tracked = list(found.tracked)
-            if found.finished:
-                return stage
-        done = found.epoch if found else 0
-        diary = self._folder / "history.jsonl"
+        self._tracked[name] = list(found.tracked) if found else []
+        if not (found and found.finished):
+            self._train(name, stage, schedule, optimizer, found.epoch if found else 0)
+        return stage
+
+    def _train(
+        self, name: str, stage: Stage, schedule: Schedule, optimizer: optim.SGD, done: int
+    ) -> None:
+        """The epochs that are left, each tested, noted and now and then saved."""
+        machine, path = self._machine, self._folder / "stages" / f"{name}.pt"
+        diary, tracked = self._folder / "history.jsonl", self._tracked[name]
         if rank() == 0:
             history.forget(diary, name, done)
         shown = self._display.stage(name, schedule.epochs, done)
         saved = began = time.monotonic()
-        for epoch in fit(
+        epochs = fit(
             stage,
             self._images,
             self._view,
             schedule,
             key=(self._seed, name),
-            device=self._machine.device,
+            device=machine.device,
             optimizer=optimizer,
             done=done,
-        ):
+        )
+        for epoch in epochs:
             last = epoch.number == schedule.epochs
-            if (
-                self._machine.track_every
-                and epoch.number % self._machine.track_every == 0
-                and not last
-            ):
+            if machine.tracks(epoch.number) and not last:
                 tracked.append(losses(self._look(name, stage.net, epoch.number), self.labels))
             tested = self._accuracy(stage.net)
             now = time.monotonic()
             shown.epoch(epoch.number, tested, sum(epoch.terms.values()))
             if rank() == 0:
-                history.append(
-                    diary,
-                    {
-                        "stage": name,
-                        "epoch": epoch.number,
-                        "rate": epoch.rate,
-                        "terms": epoch.terms,
-                        "accuracy": tested,
-                        "seconds": round(now - began, 3),
-                    },
-                )
-                if last or now - saved >= self._machine.save_every:
-                    kept = None if last else optimizer.state_dict()
-                    rows = torch.stack(tracked) if tracked else torch.empty(0, len(self.labels))
-                    checkpoint.write(path, Checkpoint(epoch.number, stage.state_dict(), kept, rows))
-                    saved = now
+                history.append(diary, epoch.row(name, tested, now - began))
+            if rank() == 0 and (last or now - saved >= machine.save_every):
+                kept = None if last else optimizer.state_dict()
+                rows = torch.stack(tracked) if tracked else torch.empty(0, len(self.labels))
+                checkpoint.write(path, Checkpoint(epoch.number, stage.state_dict(), kept, rows))
+                saved = now
             began = now
         check_agreement(stage)
         barrier()
-        return stage
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
         """How `net`, trained by the stage `name`, sees every training sample now.
@@ -151,9 +147,8 @@ class Run:
             return read_evidence(path)
         log_probs = self._look(name, net, 0, augmented)
         now = losses(log_probs, self.labels)[None]
-        found = checkpoint.read(self._folder / "stages" / f"{name}.pt")
-        before = found.tracked if found else now[:0]
-        evidence = Evidence(name, torch.cat([before, now]), log_probs.exp())
+        before = [row[None] for row in self._tracked.get(name, [])]
+        evidence = Evidence(name, torch.cat([*before, now]), log_probs.exp())
         if rank() == 0:
             write_arrays(path, evidence.arrays())
         barrier()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, optim
@@ -24,7 +25,17 @@ class Epoch:
     number: int  # 1, 2, 3, ...
     rate: float
     terms: dict[str, float]  # mean over the epoch's steps
-    optimizer: optim.SGD
+
+    def row(self, stage: str, accuracy: float | None, seconds: float) -> dict[str, Any]:
+        """Its line in the history."""
+        return {
+            "stage": stage,
+            "epoch": self.number,
+            "rate": self.rate,
+            "terms": self.terms,
+            "accuracy": accuracy,
+            "seconds": round(seconds, 3),
+        }
 
 
 def fit(
@@ -55,7 +66,7 @@ def fit(
                 optimizer.step()
                 means.add(terms)
         agree_on_batchnorm(stage)
-        yield Epoch(number, rate, means.finite(stage, number), optimizer)
+        yield Epoch(number, rate, means.finite(stage, number))
 
 
 class Means:
