@@ -92,6 +92,17 @@ def test_a_finished_run_is_not_trained_again(command: Command, photos: Path) -> 
     assert Path("run/history.jsonl").read_text() == before
 
 
+def test_a_dry_run_reckons_and_writes_nothing(command: Command, photos: Path) -> None:
+    answer = command("train", photos, "--dry-run", "--preset", "cifar10", "--set", "width=4")
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    stages = ["relabel", "detect-warmup", "detect", "final-warmup", "final"]
+    assert [line.split()[0] for line in lines[1:6]] == stages
+    assert [int(line.split()[1]) for line in lines[1:7]] == [130, 10, 175, 10, 300, 625]
+    assert "GiB" in answer.out
+    assert not Path("runs").exists()
+
+
 def test_list_and_help(command: Command) -> None:
     everything = command("list").out
     for name in (

@@ -12,6 +12,7 @@ import typer
 from drpl.catalogue import Entry
 
 if TYPE_CHECKING:
+    from drpl.pipeline import Plan
     from drpl.result import Result
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
 TRACK = typer.Option(
     help="Observe every sample's loss each so many epochs; 0: at ends only.", min=0
 )
+DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")
 QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 
 
@@ -51,6 +53,7 @@ def train(
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
+    dry_run: Annotated[bool, DRY] = False,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Train a robust model and list the wrong labels."""
@@ -83,6 +86,7 @@ def carry_out(
     size: int | None,
     preset: list[str] | None,
     settings: list[str] | None,
+    dry_run: bool = False,
     **more: object,
 ) -> None:
     """Train, and say what came out; Ctrl-C leaves a run that the same command continues."""
@@ -90,6 +94,12 @@ def carry_out(
     from drpl.data import Reading, load
 
     names = [name for text in preset or () for name in text.split(",")]
+    if dry_run:
+        wanted = {key: more[key] for key in ("method", "noise", "seed", "device")}
+        source = load(data, Reading(size))
+        plan = pipeline.rehearse(source, preset=names, settings=settings or (), **wanted)  # type: ignore[arg-type]
+        typer.echo(forecast(plan))
+        return
     try:
         with distributed.processes():
             chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
@@ -100,6 +110,21 @@ def carry_out(
         again = shlex.join(["drpl", *sys.argv[1:]])
         typer.echo(f"\nStopped. What was finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(130) from None
+
+
+def forecast(plan: "Plan") -> str:
+    """What a run would take."""
+    head = f"{'stage':<16}{'epochs':>8}{'steps':>8}{'batch':>7}{'hours':>10}"
+    rows = [
+        f"{p.stage:<16}{p.epochs:>8}{p.steps:>8}{p.batch_size:>7}{p.seconds / 3600:>10.3f}"
+        for p in plan.stages
+    ]
+    epochs, hours = sum(p.epochs for p in plan.stages), plan.seconds / 3600
+    total = f"{'all':<16}{epochs:>8}{'':>15}{hours:>10.3f}"
+    memory = f"memory at the peak: {plan.memory / 2**30:.2f} GiB"
+    return "\n".join(
+        [head, *rows, total, memory, "hours are reckoned from a few steps here and now"]
+    )
 
 
 def summary(result: "Result") -> str:

@@ -30,6 +30,7 @@ from drpl.errors import ConfigError, RunError
 from drpl.files import digest, write_arrays, write_json, write_whole
 from drpl.methods import METHODS
 from drpl.noise import inject
+from drpl.rehearsal import Planned, Rehearsal, peak_memory
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
 from drpl.training.observe import predict
@@ -71,9 +72,7 @@ def train(
     """
     with processes():
         loaded = as_data(data)
-        presets = (
-            [preset] if isinstance(preset, str) else list(preset or [default_preset(loaded.name)])
-        )
+        presets = preset_names(preset, loaded)
         recipe = prepare(method, config, presets, settings)
         loaded, manifest = corrupted(loaded, noise, seed)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
@@ -95,6 +94,47 @@ def train(
 def detect(data: str | Data | Dataset, **arguments: Any) -> Result:
     """Find wrong labels only: like `train`, but without training the final model."""
     return train(data, goal="detect", **arguments)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would take on this machine, measured on a few steps."""
+
+    stages: list[Planned]
+    memory: int  # bytes at the peak
+
+    @property
+    def seconds(self) -> float:
+        """The whole run."""
+        return sum(stage.seconds for stage in self.stages)
+
+
+def rehearse(
+    data: str | Data | Dataset,
+    *,
+    method: str | Method = "drpl",
+    config: Common | None = None,
+    noise: str | None = None,
+    preset: str | Iterable[str] | None = None,
+    settings: Iterable[str] = (),
+    seed: int = 1,
+    device: str | None = None,
+) -> Plan:
+    """Go through a method on a data set without training it: stages, steps, time and memory."""
+    loaded = as_data(data)
+    recipe = prepare(method, config, preset_names(preset, loaded), settings)
+    loaded, _ = corrupted(loaded, noise, seed)
+    machine = Machine(choose_device(device))
+    with Display(quiet=True) as display:
+        rehearsal = Rehearsal(loaded, recipe.config, seed, Path(), machine, display)
+        recipe.train(rehearsal, recipe.config)
+    return Plan(rehearsal.plan, peak_memory(machine.device))
+
+
+def preset_names(preset: str | Iterable[str] | None, data: Data) -> list[str]:
+    """The presets asked for, or the one that suits the data."""
+    names = [preset] if isinstance(preset, str) else list(preset or ())
+    return names or [default_preset(data.name)]
 
 
 def as_data(data: str | Data | Dataset) -> Data:

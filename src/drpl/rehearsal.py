@@ -1,0 +1,116 @@
+"""A run before the run: every stage takes a few steps, and the rest is reckoned from them."""
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import ceil
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from drpl.data.images import TensorImages
+from drpl.detection.evidence import Evidence
+from drpl.detection.split import Split
+from drpl.run import Run
+from drpl.training.feed import Feed
+from drpl.training.observe import predict
+from drpl.training.schedule import Schedule
+from drpl.training.stage import Stage
+
+S = TypeVar("S", bound=Stage)
+STEPS = 3  # rehearsed in each stage; the first warms up, the others are timed
+FEW, PIXELS = 16, 1 << 16  # images in a rehearsed step on a CPU: at least, and up to these pixels
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a stage will take."""
+
+    stage: str
+    epochs: int
+    steps: int  # in each epoch
+    batch_size: int
+    seconds: float  # of all its epochs and their tests
+
+
+class BriefFeed(Feed):
+    """A few batches of each pass; it counts the images that a whole pass would give."""
+
+    planned = 0
+
+    def __call__(self, subset: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """The first batches of a pass."""
+        self.planned += len(self.images) if subset is None else len(subset)
+        return islice(super().__call__(subset), STEPS)
+
+
+class Rehearsal(Run):
+    """Goes through a method's recipe like a run, but takes few steps and writes nothing."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.plan: list[Planned] = []
+
+    def fit(self, name: str, stage: S, schedule: Schedule) -> S:
+        """A few steps, from which the whole stage is reckoned."""
+        device = self._machine.device
+        stage.to(device).train()
+        optimizer = schedule.optimizer(stage.parameters())
+        batch = min(schedule.batch_size, self._affordable())
+        feed = BriefFeed(self._images, self._view, batch, 1, (self._seed, name), device)
+        moments = [self._now()]
+        for terms in stage.epoch(feed):
+            optimizer.zero_grad()
+            torch.stack(list(terms.values())).sum().backward()
+            optimizer.step()
+            moments.append(self._now())
+        timed = moments[1:] if len(moments) > 2 else moments
+        per_image = (timed[-1] - timed[0]) / (len(timed) - 1) / batch
+        steps = ceil(feed.planned / schedule.batch_size)
+        seconds = schedule.epochs * (feed.planned * per_image + self._test_seconds(stage.net))
+        self.plan.append(Planned(name, schedule.epochs, steps, schedule.batch_size, seconds))
+        return stage
+
+    def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
+        """Invented losses in two heaps, so that the recipe can go on."""
+        draws, count = self.rng(name, "rehearsal"), len(self.labels)
+        high = torch.rand(count, generator=draws) < 0.5
+        losses = torch.rand(count, generator=draws) + 3 * high
+        return Evidence(name, losses[None], torch.full((count, self.classes), 1 / self.classes))
+
+    def keep(self, split: Split) -> Split:
+        """Nothing is kept."""
+        return split
+
+    def _affordable(self) -> int:
+        """Images for a step that takes no long time; a GPU takes the whole batch at once."""
+        if self._machine.device.type == "cuda" or len(self._images.shape) == 1:
+            return sys.maxsize
+        _, height, width = self._images.shape
+        return max(FEW, PIXELS // (height * width))
+
+    def _test_seconds(self, net: nn.Module) -> float:
+        """How long a look at the test set takes."""
+        if self._test is None:
+            return 0.0
+        few = TensorImages(self._test.images.load(torch.arange(min(FEW, len(self._test)))))
+        began = self._now()
+        predict(net, few, self._still, self._machine.device)
+        return (self._now() - began) / len(few) * len(self._test)
+
+    def _now(self) -> float:
+        if self._machine.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes that this process has needed at most, on the GPU if it uses one."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
