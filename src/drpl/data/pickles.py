@@ -16,14 +16,9 @@ import numpy as np
 
 from drpl.errors import DataError
 
-OPCODES = frozenset(
-    "PROTO FRAME STOP MARK POP POP_MARK DUP GLOBAL STACK_GLOBAL REDUCE BUILD "
-    "NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 BINFLOAT "
-    "STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 "
-    "BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8 "
-    "LIST EMPTY_LIST APPEND APPENDS DICT EMPTY_DICT SETITEM SETITEMS "
-    "TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 "
-    "GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE".split()
+REFUSED = frozenset(  # steps that make objects, and others that no array needs
+    {"INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID"}
+    | {"EMPTY_SET", "ADDITEMS", "FROZENSET", "NEXT_BUFFER", "READONLY_BUFFER"}
 )
 KINDS = re.compile(r"b1|[iu][1248]|f[248]")  # booleans and numbers
 TUPLES = 10_000  # more could nest so deeply that comparing them overflows the stack
@@ -39,7 +34,7 @@ class Kind:
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
         if state[1] in ("<", ">"):
-            self.dtype = self.dtype.newbyteorder(state[1])  # type: ignore[call-overload]
+            self.dtype = self.dtype.newbyteorder(state[1])
 
 
 class Shell:
@@ -146,9 +141,9 @@ def check(content: bytes) -> None:
     """Refuse steps that no array needs, and those that would take memory without reason."""
     tuples = 0
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
-        if opcode.name not in OPCODES:
+        if opcode.name in REFUSED:
             raise DataError(f"the pickle step {opcode.name}")
-        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument) > number:
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > number:
             raise ValueError("it numbers its parts wrongly")
         tuples += opcode.name.startswith("TUPLE")
         if tuples > TUPLES:

@@ -1,0 +1,123 @@
+"""ImageNet32 and ImageNet64: some classes to tell apart, the others as images from outside.
+
+Variants: `seed=S,classes=K` takes the first K of numpy's legacy permutation of the 1,000 classes
+(the paper: 42 and 100), `ids=FILE` the labels in a text file, numbered from 1 as in the batches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drpl.data import Reading
+from drpl.data.dataset import Data, Dataset, in_memory
+from drpl.data.names import Term, class_names, read_lines, read_map, read_roles
+from drpl.data.places import found
+from drpl.data.planes import read_batch, together
+from drpl.errors import DataError, did_you_mean
+
+SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BATCHES = 10
+ALL = 1000  # classes of ImageNet
+PAPER = {"seed": 42, "classes": 100}
+
+
+def imagenet32(reading: Reading) -> Data:
+    """ImageNet32 in the data folder."""
+    return named("imagenet32", reading)
+
+
+def imagenet64(reading: Reading) -> Data:
+    """ImageNet64 in the data folder."""
+    return named("imagenet64", reading)
+
+
+def named(name: str, reading: Reading) -> Data:
+    """The set in the folder of that name."""
+    root = found(reading, name, (name, "."), "train_data_batch_*")
+    variant = f":{reading.variant}" if reading.variant else ""
+    return replace(read(root, reading), name=name + variant)
+
+
+def read(root: Path, reading: Reading) -> Data:
+    """Both parts from the folder of the files, and the training images of the other classes."""
+    numbers = [n for n in range(1, BATCHES + 1) if (root / f"train_data_batch_{n}").is_file()]
+    if not numbers:
+        raise DataError(f"{root} has none of train_data_batch_1 to train_data_batch_{BATCHES}")
+    inside, outside, terms = roles(root, reading.variant)
+    batches = [read_batch(root / f"train_data_batch_{n}") for n in numbers]
+    val = read_batch(root / "val_data") if (root / "val_data").is_file() else None
+    train = selected(batches, inside, terms, root)
+    if train is None:
+        raise DataError(f"{root} has no training image of the {len(inside)} classes asked for")
+    notes: tuple[str, ...] = ()
+    if len(numbers) < BATCHES:
+        notes = (f"{root} has {len(numbers)} of {BATCHES} batches: {len(train):,} images, not all",)
+    return Data(
+        root.resolve().name,
+        train,
+        selected([val], inside, terms, root) if val else None,
+        *SCALE,
+        outside=selected(batches, outside, terms, root),
+        notes=notes,
+    )
+
+
+def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
+    """The labels to tell apart, in the order of their new numbers; those outside; all names."""
+    if (root / "classes.json").is_file():
+        if variant:
+            raise DataError(
+                f"{root / 'classes.json'} says which classes are meant; leave {variant!r} out, "
+                "or the file"
+            )
+        terms = read_roles(root / "classes.json")
+        both = (
+            [label for label, term in terms.items() if term.inside is role]
+            for role in (True, False)
+        )
+        return *both, terms  # type: ignore[return-value]
+    terms = read_map(root / "map_clsloc.txt") if (root / "map_clsloc.txt").is_file() else {}
+    inside, rest = by_variant(variant)
+    return inside, rest, terms
+
+
+def by_variant(variant: str) -> tuple[list[int], list[int]]:
+    """Labels (from 1) inside and outside, by a text such as `seed=7,classes=50`."""
+    key, _, value = variant.partition("=")
+    if key == "ids":
+        words = " ".join(read_lines(Path(value))).replace(",", " ").split()
+        inside = [int(word) for word in words if word.isdecimal() and 1 <= int(word) <= ALL]
+        if len(inside) != len(words) or len(set(inside)) != len(inside):
+            raise DataError(f"{value} should hold labels from 1 to {ALL}, none twice")
+        return inside, [label for label in range(1, ALL + 1) if label not in set(inside)]
+    chosen = dict(PAPER)
+    for option in variant.split(",") if variant else ():
+        key, _, value = option.partition("=")
+        if key not in chosen:
+            known = [*chosen, "ids"]
+            raise DataError(f"ImageNet has no option {option!r}; {did_you_mean(key, known)}")
+        if not value.isdecimal() or int(value) >= 2**32:
+            raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
+        chosen[key] = int(value)
+    order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()
+    return order[: chosen["classes"]], order[chosen["classes"] :]
+
+
+def selected(
+    batches: Sequence[tuple[Tensor, Tensor]], labels: list[int], terms: dict[int, Term], root: Path
+) -> Dataset | None:
+    """The images of some classes, numbered anew by their position in `labels`."""
+    position = torch.full((ALL + 1,), -1)
+    position[labels] = torch.arange(len(labels))
+    parts = []
+    for pixels, given in batches:
+        if len(given) and (int(given.min()) < 1 or int(given.max()) > ALL):
+            raise DataError(f"the labels in {root} should be 1 to {ALL}")
+        rows = (position[given] >= 0).nonzero().flatten()
+        parts.append((pixels[rows], position[given[rows]]))
+    pixels, new = together(parts, root)
+    return in_memory(pixels, new, class_names(labels, terms)) if len(new) else None
