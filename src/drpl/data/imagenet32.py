@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, in_memory
-from drpl.data.names import Term, class_names, read_lines, read_map, read_roles
+from drpl.data.names import Term, class_names, read_lines, read_map, read_roles, whole
 from drpl.data.places import found
 from drpl.data.planes import read_batch, together
 from drpl.errors import DataError, did_you_mean
@@ -75,11 +75,10 @@ def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Ter
                 "or the file"
             )
         terms = read_roles(root / "classes.json")
-        both = (
-            [label for label, term in terms.items() if term.inside is role]
-            for role in (True, False)
-        )
-        return *both, terms  # type: ignore[return-value]
+        if any(not 1 <= label <= ALL for label in terms):
+            raise DataError(f"the labels in {root / 'classes.json'} should be 1 to {ALL}")
+        inside = [label for label, term in terms.items() if term.inside]
+        return inside, [label for label in terms if label not in inside], terms
     terms = read_map(root / "map_clsloc.txt") if (root / "map_clsloc.txt").is_file() else {}
     inside, rest = by_variant(variant)
     return inside, rest, terms
@@ -90,19 +89,20 @@ def by_variant(variant: str) -> tuple[list[int], list[int]]:
     key, _, value = variant.partition("=")
     if key == "ids":
         words = " ".join(read_lines(Path(value))).replace(",", " ").split()
-        inside = [int(word) for word in words if word.isdecimal() and 1 <= int(word) <= ALL]
-        if len(inside) != len(words) or len(set(inside)) != len(inside):
+        every = range(1, ALL + 1)
+        inside = [label for word in words if (label := whole(word) or 0) in every]
+        if len(set(inside)) != len(words):
             raise DataError(f"{value} should hold labels from 1 to {ALL}, none twice")
-        return inside, [label for label in range(1, ALL + 1) if label not in set(inside)]
+        return inside, [label for label in every if label not in inside]
     chosen = dict(PAPER)
     for option in variant.split(",") if variant else ():
         key, _, value = option.partition("=")
         if key not in chosen:
             known = [*chosen, "ids"]
             raise DataError(f"ImageNet has no option {option!r}; {did_you_mean(key, known)}")
-        if not value.isdecimal() or int(value) >= 2**32:
+        if (number := whole(value)) is None:
             raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
-        chosen[key] = int(value)
+        chosen[key] = number
     order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()
     return order[: chosen["classes"]], order[chosen["classes"] :]
 

@@ -10,6 +10,7 @@ import torch
 from drpl.data import Reading
 from drpl.data.dataset import Data, check_every_class
 from drpl.data.folder import Listed, from_files
+from drpl.data.names import whole
 from drpl.errors import DataError, did_you_mean
 
 COLUMNS = ("path", "label", "split")
@@ -93,8 +94,8 @@ def columns(rows: list[list[str]], path: Path) -> dict[str, list[str]]:
 
 def ordered(labels: set[str]) -> tuple[str, ...]:
     """By number if all are numbers, else by the alphabet."""
-    numbers = all(label.isdecimal() for label in labels)
-    return tuple(sorted(labels, key=lambda label: (int(label) if numbers else 0, label)))
+    numbers = all(whole(label) is not None for label in labels)
+    return tuple(sorted(labels, key=lambda label: (whole(label) or 0 if numbers else 0, label)))
 
 
 def check_files(files: Sequence[Path], source: Path) -> None:

@@ -26,14 +26,20 @@ def read_lines(path: Path) -> list[str]:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
+def whole(text: str) -> int | None:
+    """A number from 0 to 999,999,999, if the text is one."""
+    return int(text) if text.isdecimal() and len(text) <= 9 else None
+
+
 def read_map(path: Path) -> dict[int, Term]:
     """`map_clsloc.txt`: rows of WordNet id, label, name."""
     terms = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split()
-        if len(words) != 3 or not words[1].isdecimal():
+        label = whole(words[1]) if len(words) == 3 else None
+        if label is None:
             raise DataError(f"{path}, line {number}: wanted are a WordNet id, a label and a name")
-        terms[int(words[1])] = Term(words[0], words[2].replace("_", " "))
+        terms[label] = Term(words[0], words[2].replace("_", " "))
     return terms
 
 

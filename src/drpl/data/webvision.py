@@ -10,7 +10,7 @@ from drpl.data.dataset import Data, Dataset
 from drpl.data.imagenet32 import SCALE
 from drpl.data.images import FileImages
 from drpl.data.listing import check_files
-from drpl.data.names import Term, class_names, read_lines
+from drpl.data.names import Term, class_names, read_lines, whole
 from drpl.data.places import found
 from drpl.errors import DataError, did_you_mean
 
@@ -59,11 +59,12 @@ def read_list(root: Path, name: str) -> list[tuple[str, int]]:
     path = root / "info" / name
     rows = []
     for number, line in enumerate(read_lines(path), 1):
-        file, _, label = line.strip().rpartition(" ")
-        if not file or not label.isdecimal():
+        file, _, text = line.strip().rpartition(" ")
+        label = whole(text)
+        if not file or label is None:
             raise DataError(f"{path}, line {number}: wanted are a path and a label, got {line!r}")
-        if int(label) < CLASSES:
-            rows.append((file, int(label)))
+        if label < CLASSES:
+            rows.append((file, label))
     return rows
 
 
