@@ -24,6 +24,9 @@ def test_arrays_of_every_protocol(tmp_path: Path, protocol: int) -> None:
     assert found["key"][:2] == [1, "a"]
 
 
+ARRAY = pickle.dumps({"a": np.array([5, 6], np.uint8)}, 3)
+
+
 class Evil:
     """Runs a command when an ordinary unpickler meets it."""
 
@@ -58,6 +61,7 @@ def test_nothing_is_run(tmp_path: Path, protocol: int) -> None:
         (b"\x80\x02}r\xff\xff\xff\x7f.", "numbers its parts wrongly"),
         (b"\x80\x04B\xff\xff\xff\x7fab.", "damaged"),  # two bytes that claim to be 2 GB
         (b"\x80\x02}(" + b")" + b"\x85" * 20_000 + b"K\x01u.", "too many parts"),
+        (ARRAY.replace(b"C\x02\x05\x06", b"J\xff\xff\xff\x7f"), "no content"),  # 2 GB of zeros
         (b"cnumpy\nndarray\n(I99999999999\ntR.", "damaged"),  # an array of 100 GB
     ],
 )

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from drpl.catalogue import Entry
 from drpl.config import default_preset
-from drpl.data import Reading, load
+from drpl.data import DATASETS, FILES, FOLDERS, SOURCES, VARIED, Reading, load
 from drpl.data.imagenet32 import by_variant
 from drpl.errors import DataError
 from tests.data.made import (
@@ -23,6 +24,16 @@ from tests.data.made import (
     make_webvision,
     rows,
 )
+
+
+def test_every_name_has_a_reader_and_a_sentence() -> None:
+    for entry in DATASETS.values():
+        assert callable(entry.load())
+        assert entry.about
+    for target in (*FOLDERS.values(), *FILES.values()):
+        assert callable(Entry(target, "").load())
+    assert set(VARIED) < set(DATASETS)
+    assert {f"FILE{suffix}" for suffix in FILES} < set(SOURCES)
 
 
 def test_cifar10_by_name_and_by_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

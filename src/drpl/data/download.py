@@ -13,7 +13,6 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from drpl.distributed import barrier, rank
 from drpl.errors import DataError
 from drpl.files import storing
 
@@ -36,13 +35,11 @@ class Archive:
 
 
 def obtain(archive: Archive, home: Path) -> None:
-    """Fetch and unpack an archive into `home`; the first process does it, the others wait."""
-    if rank() == 0:
-        file = home / archive.name
-        if not file.is_file() or md5(file) != archive.md5:
-            fetch(archive, file)
-        unpack(file, archive.folder)
-    barrier()
+    """Fetch an archive, unless it is there already, and unpack it into `home`."""
+    file = home / archive.name
+    if not file.is_file() or md5(file) != archive.md5:
+        fetch(archive, file)
+    unpack(file, archive.folder)
 
 
 def fetch(archive: Archive, file: Path) -> None:
@@ -71,7 +68,8 @@ def fetch(archive: Archive, file: Path) -> None:
             f"{archive.url} came out damaged (its MD5 sum is not {archive.md5}) and was deleted; "
             "run the same command again"
         )
-    part.replace(file)
+    with storing(file):
+        part.replace(file)
 
 
 def receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:

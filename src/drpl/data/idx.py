@@ -26,7 +26,7 @@ CHUNK = 2**20
 
 
 def fashion_mnist(reading: Reading) -> Data:
-    """Fashion-MNIST in the data folder."""
+    """Fashion-MNIST in the data folder; Debian's package has it in /usr/share/datasets."""
     root = found(reading, "fashion-mnist", PLACES, "train-images-idx3-ubyte*")
     return replace(read(root, names=FASHION), name="fashion-mnist")
 

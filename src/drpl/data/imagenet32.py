@@ -48,22 +48,20 @@ def read(root: Path, reading: Reading) -> Data:
     if not numbers:
         raise DataError(f"{root} has none of train_data_batch_1 to train_data_batch_{BATCHES}")
     inside, outside, terms = roles(root, reading.variant)
-    batches = [read_batch(root / f"train_data_batch_{n}") for n in numbers]
-    val = read_batch(root / "val_data") if (root / "val_data").is_file() else None
-    train = selected(batches, inside, terms, root)
+    files = [root / f"train_data_batch_{n}" for n in numbers]
+    train, others = (
+        as_dataset(*part, labels, terms)
+        for part, labels in zip(gathered(files, (inside, outside)), (inside, outside), strict=True)
+    )
     if train is None:
         raise DataError(f"{root} has no training image of the {len(inside)} classes asked for")
+    test: Dataset | None = None
+    if (root / "val_data").is_file():
+        test = as_dataset(*gathered([root / "val_data"], (inside,))[0], inside, terms)
     notes: tuple[str, ...] = ()
     if len(numbers) < BATCHES:
         notes = (f"{root} has {len(numbers)} of {BATCHES} batches: {len(train):,} images, not all",)
-    return Data(
-        root.resolve().name,
-        train,
-        selected([val], inside, terms, root) if val else None,
-        *SCALE,
-        outside=selected(batches, outside, terms, root),
-        notes=notes,
-    )
+    return Data(root.resolve().name, train, test, *SCALE, outside=others, notes=notes)
 
 
 def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
@@ -107,17 +105,23 @@ def by_variant(variant: str) -> tuple[list[int], list[int]]:
     return order[: chosen["classes"]], order[chosen["classes"] :]
 
 
-def selected(
-    batches: Sequence[tuple[Tensor, Tensor]], labels: list[int], terms: dict[int, Term], root: Path
-) -> Dataset | None:
-    """The images of some classes, numbered anew by their position in `labels`."""
-    position = torch.full((ALL + 1,), -1)
-    position[labels] = torch.arange(len(labels))
-    parts = []
-    for pixels, given in batches:
+def gathered(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Tensor, Tensor]]:
+    """For each list of classes its images, numbered anew by their position in the list."""
+    parts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in roles]
+    for file in files:
+        pixels, given = read_batch(file)
         if len(given) and (int(given.min()) < 1 or int(given.max()) > ALL):
-            raise DataError(f"the labels in {root} should be 1 to {ALL}")
-        rows = (position[given] >= 0).nonzero().flatten()
-        parts.append((pixels[rows], position[given[rows]]))
-    pixels, new = together(parts, root)
+            raise DataError(f"the labels in {file} should be 1 to {ALL}")
+        for labels, part in zip(roles, parts, strict=True):
+            position = torch.full((ALL + 1,), -1)
+            position[labels] = torch.arange(len(labels))
+            rows = (position[given] >= 0).nonzero().flatten()
+            part.append((pixels[rows], position[given[rows]]))
+    return [together(part, files[0].parent) for part in parts]
+
+
+def as_dataset(
+    pixels: Tensor, new: Tensor, labels: list[int], terms: dict[int, Term]
+) -> Dataset | None:
+    """A data set, if there are any images."""
     return in_memory(pixels, new, class_names(labels, terms)) if len(new) else None

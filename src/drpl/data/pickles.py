@@ -45,9 +45,19 @@ class Shell:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran, raw = state
-        content = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
-        flat = np.frombuffer(content, kind.dtype)
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError("an array has no proper shape")
+        flat = np.frombuffer(as_bytes(raw), kind.dtype)
         self.array = flat.reshape(shape, order="F" if fortran else "C")
+
+
+def as_bytes(raw: object) -> bytes | bytearray:
+    """An array's content; Python 2 had it as text."""
+    if isinstance(raw, bytes | bytearray):
+        return raw
+    if isinstance(raw, str):
+        return raw.encode("latin1")
+    raise TypeError("an array has no content")
 
 
 def reconstruct(subtype: object, shape: object, code: object) -> Shell:
@@ -64,8 +74,7 @@ def frombuffer(raw: bytes, kind: Kind, shape: tuple[int, ...], order: str) -> Sh
 
 def scalar(kind: Kind, raw: bytes | str) -> Any:
     """Stands in for numpy's `scalar`: a plain Python number."""
-    content = raw.encode("latin1") if isinstance(raw, str) else raw
-    return np.frombuffer(content, kind.dtype, 1)[0].item()
+    return np.frombuffer(as_bytes(raw), kind.dtype, 1)[0].item()
 
 
 def encode(text: str, encoding: str = "latin1") -> bytes:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from drpl.data import Reading
 from drpl.data.download import Archive, obtain
+from drpl.distributed import barrier, rank
 from drpl.errors import DataError
 
 
@@ -18,15 +19,17 @@ def found(
 ) -> Path:
     """The first of `places` in the data folder (`.` is the folder itself) that has `sign`."""
     home = data_dir(reading)
-    have = [home / place for place in places if any((home / place).glob(sign))]
-    if not have and reading.download and archive:
-        obtain(archive, home)
-        return home / archive.folder
-    if not have:
-        way = "get it from its makers and put it there" if reading.download else "put it there"
-        fetch = ", or fetch it with --download" if archive else ""
-        raise DataError(
-            f"{name} wants {places[0]}/{sign} in the folder {home}, which has none; {way}, or "
-            f"name another folder with --data-dir or DRPL_DATA{fetch}"
-        )
-    return have[0]
+    candidates = [home / place for place in places]
+    if reading.download and archive:
+        if rank() == 0 and not any(any(candidate.glob(sign)) for candidate in candidates):
+            obtain(archive, home)
+        barrier()  # the other processes look when the first one has fetched it
+    for candidate in candidates:
+        if any(candidate.glob(sign)):
+            return candidate
+    way = "get it from its makers and put it there" if reading.download else "put it there"
+    fetch = ", or fetch it with --download" if archive else ""
+    raise DataError(
+        f"{name} wants {places[0]}/{sign} in the folder {home}, which has none; {way}, or "
+        f"name another folder with --data-dir or DRPL_DATA{fetch}"
+    )
