@@ -148,10 +148,34 @@ def test_roles_of_classes_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "classes.json").write_text(json.dumps(roles))
     with pytest.raises(DataError, match=r"leave 'classes=3' out"):
         load("imagenet64:classes=3", Reading(data_dir=tmp_path))
-    for content in ("[]", '{"1": {"wnid": "n1"}}', '{"1001": {}}', "{", '{"x": {}}'):
+    row = roles["1"]
+    for content in (
+        *("[]", "{", '{"1": {"wnid": "n1"}}', '{"x": {}}'),
+        json.dumps({"1001": row}),
+        json.dumps({"1": {**row, "role": "both"}}),
+        json.dumps({"1": {**row, "words": 3}}),
+    ):
         (root / "classes.json").write_text(content)
         with pytest.raises(DataError, match=r"classes\.json"):
             load(str(root))
+
+
+def test_imagenet_files_that_cannot_be_used(tmp_path: Path) -> None:
+    make_imagenet(tmp_path, [1001, 2], batches=1)
+    with pytest.raises(DataError, match="should be 1 to 1000"):
+        load(str(tmp_path))
+    make_imagenet(tmp_path, by_variant("")[1][:3], batches=1)
+    with pytest.raises(DataError, match="no training image of the 100 classes"):
+        load(str(tmp_path))
+    (tmp_path / "map_clsloc.txt").write_text("n01 1 kit_fox\nn02 two setter\n")
+    with pytest.raises(DataError, match="line 2: wanted are a WordNet id"):
+        load(str(tmp_path))
+    (tmp_path / "train_data_batch_1").rename(tmp_path / "train_data_batch_11")
+    with pytest.raises(DataError, match="has none of train_data_batch_1 to"):
+        load(str(tmp_path))
+    (tmp_path / "ids.txt").write_text("3 3 4")
+    with pytest.raises(DataError, match="none twice"):
+        by_variant(f"ids={tmp_path / 'ids.txt'}")
 
 
 @pytest.mark.parametrize(
