@@ -7,90 +7,18 @@ writing arrays, and even those are answered by stand-ins that build plain arrays
 import io
 import pickle
 import pickletools
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from drpl.data.standins import ADMITTED, Shell
 from drpl.errors import DataError
 
 REFUSED = frozenset(  # steps that make objects, and others that no array needs
     {"INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID"}
     | {"EMPTY_SET", "ADDITEMS", "FROZENSET", "NEXT_BUFFER", "READONLY_BUFFER"}
 )
-KINDS = re.compile(r"b1|[iu][1248]|f[248]")  # booleans and numbers
 TUPLES = 10_000  # more could nest so deeply that comparing them overflows the stack
-
-
-class Kind:
-    """Stands in for numpy.dtype."""
-
-    def __init__(self, code: object, *flags: object) -> None:
-        if not isinstance(code, str) or not KINDS.fullmatch(code):
-            raise DataError(f"an array of {code!r}")
-        self.dtype = np.dtype(code)
-
-    def __setstate__(self, state: tuple[object, ...]) -> None:
-        if state[1] in ("<", ">"):
-            self.dtype = self.dtype.newbyteorder(state[1])
-
-
-class Shell:
-    """Stands in for numpy.ndarray: empty until its state comes."""
-
-    def __init__(self) -> None:
-        self.array = np.empty(0)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, fortran, raw = state
-        if not all(type(size) is int and size >= 0 for size in shape):
-            raise ValueError("an array has no proper shape")
-        flat = np.frombuffer(as_bytes(raw), kind.dtype)
-        self.array = flat.reshape(shape, order="F" if fortran else "C")
-
-
-def as_bytes(raw: object) -> bytes | bytearray:
-    """An array's content; Python 2 had it as text."""
-    if isinstance(raw, bytes | bytearray):
-        return raw
-    if isinstance(raw, str):
-        return raw.encode("latin1")
-    raise TypeError("an array has no content")
-
-
-def reconstruct(subtype: object, shape: object, code: object) -> Shell:
-    """Stands in for numpy's `_reconstruct`; the shape comes again with the state."""
-    return Shell()
-
-
-def frombuffer(raw: bytes, kind: Kind, shape: tuple[int, ...], order: str) -> Shell:
-    """Stands in for numpy's `_frombuffer`, which pickles of protocol 5 name."""
-    shell = Shell()
-    shell.__setstate__((1, shape, kind, order == "F", raw))
-    return shell
-
-
-def scalar(kind: Kind, raw: bytes | str) -> Any:
-    """Stands in for numpy's `scalar`: a plain Python number."""
-    return np.frombuffer(as_bytes(raw), kind.dtype, 1)[0].item()
-
-
-def encode(text: str, encoding: str = "latin1") -> bytes:
-    """Stands in for `_codecs.encode`, by which Python 2 reads the bytes of Python 3."""
-    return text.encode("latin1")
-
-
-CORES = ("numpy.core", "numpy._core")  # before and since numpy 2
-ADMITTED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): Shell,
-    ("numpy", "dtype"): Kind,
-    ("_codecs", "encode"): encode,
-    **{(f"{core}.multiarray", "_reconstruct"): reconstruct for core in CORES},
-    **{(f"{core}.multiarray", "scalar"): scalar for core in CORES},
-    **{(f"{core}.numeric", "_frombuffer"): frombuffer for core in CORES},
-}
 
 
 class Unpickler(pickle.Unpickler):
