@@ -15,6 +15,7 @@ from PIL import Image
 from drpl import __version__
 from drpl.methods import METHODS
 from tests.conftest import Command, shortened
+from tests.data.made import make_cifar10
 
 FAST = [
     word
@@ -134,6 +135,23 @@ def test_help_and_list_are_light(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_named_set_from_its_folder(command: Command, tmp_path: Path) -> None:
+    make_cifar10(tmp_path / "sets" / "cifar-10-batches-py", batches=2)
+    words = ("detect", "cifar10", "--method", "cross_entropy", "--out", "run", "--set", "width=4")
+    short = shortened(METHODS["cross_entropy"].load().Config, 1)
+    fast = [word for setting in short for word in ("--set", setting)]
+    where = ("--data-dir", "sets", "--outside", "class 3", "--outside", "class 5")
+    answer = command(*words, *where, *fast)
+    assert answer.code == 0, answer.err
+    assert "note: sets/cifar-10-batches-py has batch 1, 2 of 5" in answer.err
+    assert "of 32 labels" in answer.out
+
+
+def test_a_named_set_that_is_not_there(mistake: Mistake) -> None:
+    assert "wants cifar-10-batches-py/data_batch_*" in mistake("train", "cifar10")
+    assert "no class is named '11'" in mistake("train", "digits", "--outside", "11")
 
 
 def test_missing_folder(mistake: Mistake) -> None:

@@ -14,10 +14,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drpl.data import load
+    from drpl.data import Reading, load
     from drpl.data.arrays import arrays
     from drpl.data.dataset import Data, Dataset, Truth
     from drpl.data.folder import folder
+    from drpl.data.others import from_huggingface, from_torch
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 _HOMES = {
     # data
     "load": "drpl.data",
+    "Reading": "drpl.data",
     "folder": "drpl.data.folder",
     "arrays": "drpl.data.arrays",
+    "from_torch": "drpl.data.others",
+    "from_huggingface": "drpl.data.others",
     "Data": "drpl.data.dataset",
     "Dataset": "drpl.data.dataset",
     "Truth": "drpl.data.dataset",
@@ -59,6 +63,7 @@ __all__ = [
     "Dataset",
     "DrplError",
     "Outcome",
+    "Reading",
     "Result",
     "Run",
     "Schedule",
@@ -68,6 +73,8 @@ __all__ = [
     "arrays",
     "detect",
     "folder",
+    "from_huggingface",
+    "from_torch",
     "load",
     "report",
     "train",

@@ -23,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-DATA = typer.Argument(help="A name from `drpl list datasets`, a folder of images, or an .npz file.")
+DATA = typer.Argument(help="A name or a kind of file or folder from `drpl list datasets`.")
 METHOD = typer.Option(help="A name from `drpl list methods`.")
 NOISE = typer.Option(help="Corrupt the labels first, for example uniform:0.6.")
 PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
@@ -31,6 +31,9 @@ SET = typer.Option("--set", help="Change one setting, for example relabel.begin=
 SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
 SIZE = typer.Option(help="Pixels a side that files are scaled to [default: by the images].", min=4)
+DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
+DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
+OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
 TRACK = typer.Option(
@@ -50,6 +53,9 @@ def train(
     seed: Annotated[int, SEED] = 1,
     out: Annotated[Path | None, OUT] = None,
     size: Annotated[int | None, SIZE] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -70,6 +76,9 @@ def detect(
     seed: Annotated[int, SEED] = 1,
     out: Annotated[Path | None, OUT] = None,
     size: Annotated[int | None, SIZE] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -84,6 +93,9 @@ def carry_out(
     *,
     data: str,
     size: int | None,
+    data_dir: Path | None,
+    download: bool,
+    outside: list[str] | None,
     preset: list[str] | None,
     settings: list[str] | None,
     dry_run: bool = False,
@@ -102,8 +114,9 @@ def carry_out(
         return
     try:
         with distributed.processes():
+            reading = Reading(size, data_dir, download, tuple(outside or ()))
             chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
-            result = pipeline.train(load(data, Reading(size)), **chosen)  # type: ignore[arg-type]
+            result = pipeline.train(load(data, reading), **chosen)  # type: ignore[arg-type]
             if distributed.rank() == 0:
                 typer.echo(summary(result))
     except KeyboardInterrupt:

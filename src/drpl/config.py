@@ -53,7 +53,9 @@ class Layer:
 
 def default_preset(dataset: str) -> str:
     """The preset that has the data set's name, or the one for data of one's own."""
-    return dataset if dataset in PRESETS else "small"
+    name = dataset.partition(":")[0]
+    name = {"cifar10n": "cifar10", "cifar100n": "cifar100"}.get(name, name)
+    return name if name in PRESETS else "small"
 
 
 def compose(schema: type[C], method: str, presets: Iterable[str], overrides: Iterable[str]) -> C:

@@ -84,6 +84,8 @@ def train(
             write_json(folder / "noise.json", manifest)
             write_json(folder / "provenance.json", provenance(machine))
         with Display(quiet=quiet or rank() > 0) as display:
+            for note in loaded.notes:
+                display.note(note)
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
             run = Run(hidden, recipe.config, seed, folder, machine, display)
             outcome = (recipe.train if goal == "train" else recipe.detect)(run, recipe.config)

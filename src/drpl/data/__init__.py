@@ -1,6 +1,7 @@
 """Data sets by name or by path."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,44 @@ if TYPE_CHECKING:
 
 DATASETS = {
     "digits": Entry("drpl.data.digits:digits", "1,797 scanned digits of 8 x 8 pixels, embedded"),
+    "cifar10": Entry("drpl.data.cifar:cifar10", "CIFAR-10 from its official python files"),
+    "cifar100": Entry("drpl.data.cifar:cifar100", "CIFAR-100, fine labels, likewise"),
+    "cifar10n": Entry(
+        "drpl.data.humans:cifar10n",
+        "CIFAR-10 with human labels: cifar10n:worse_label (default), :aggre_label, :random_label1",
+    ),
+    "cifar100n": Entry(
+        "drpl.data.humans:cifar100n", "CIFAR-100 with human labels: cifar100n:noisy_label"
+    ),
+    "imagenet32": Entry(
+        "drpl.data.imagenet32:imagenet32",
+        "ImageNet32, the paper's 100 classes; others: imagenet32:seed=7,classes=50 or :ids=FILE",
+    ),
+    "imagenet64": Entry("drpl.data.imagenet32:imagenet64", "ImageNet64, likewise"),
+    "fashion-mnist": Entry("drpl.data.idx:fashion_mnist", "Fashion-MNIST from its idx files"),
+    "webvision": Entry(
+        "drpl.data.webvision:webvision",
+        "WebVision 1.0, first 50 classes; webvision:google for its Google images only",
+    ),
 }
+VARIED = ("cifar10n", "cifar100n", "imagenet32", "imagenet64", "webvision")  # may be name:variant
 SOURCES = {
-    "FOLDER": "a folder of images with a sub-folder for each class",
+    "FOLDER": "a folder of images with a sub-folder for each class, or of one of these sets' files",
     "FILE.npz": "arrays x and y (and x_test, y_test, y_true, classes)",
+    "FILE.csv": "a list with the columns path, label and perhaps split (train, test, val)",
+    "FILE.parquet": "the same list as a Parquet file",
+}
+FOLDERS = {  # what a folder must have to be a set in files of its own kind, and what reads it
+    ("train_data_batch_*",): "drpl.data.imagenet32:read",
+    ("data_batch_*",): "drpl.data.cifar:read10",
+    ("train", "test", "meta"): "drpl.data.cifar:read100",
+    ("*-idx3-ubyte*",): "drpl.data.idx:read",
+    ("info/train_filelist_*.txt",): "drpl.data.webvision:read",
+}
+FILES = {
+    ".npz": "drpl.data.arrays:npz",
+    ".csv": "drpl.data.listing:listing",
+    ".parquet": "drpl.data.listing:listing",
 }
 
 
@@ -24,26 +59,43 @@ class Reading:
     """How a data set is read; what does not concern it is passed over."""
 
     size: int | None = None  # pixels a side that files are scaled to; None: by the images
+    data_dir: Path | None = None  # where named sets are; None: $DRPL_DATA, or else ./data
+    download: bool = False  # whether a named set that is not there may be fetched
+    outside: tuple[str, ...] = ()  # classes that become the source of out-of-distribution noise
+    variant: str = ""  # what follows the colon in name:variant
 
 
 def load(what: str, reading: Reading | None = None) -> "Data":
-    """The data set of that name, or the one at that path."""
+    """The data set of that name (or `name:variant`), or the one at that path."""
+    from drpl.data.aside import set_aside
+    from drpl.data.dataset import check_every_class
+
     reading = reading or Reading()
-    if what in DATASETS:
-        return find("data set", what, DATASETS).load()(reading)  # type: ignore[no-any-return]
-    path = Path(what)
+    name, _, variant = what.partition(":")
+    if name in DATASETS:
+        if variant and name not in VARIED:
+            raise DataError(f"{name} has no variants; leave {variant!r} out")
+        data = find("data set", name, DATASETS).load()(replace(reading, variant=variant))
+    else:
+        path = Path(what)
+        data = reader(path)(path, reading)
+    check_every_class(data.train.labels, data.train.classes)
+    return set_aside(data, reading.outside)
+
+
+def reader(path: Path) -> "Callable[[Path, Reading], Data]":
+    """What reads the file or folder at a path."""
     if path.is_dir():
-        from drpl.data.folder import folder
-
-        return folder(path, reading)
-    if path.is_file() and path.suffix == ".npz":
-        from drpl.data.arrays import npz
-
-        return npz(path)
+        for signs, target in FOLDERS.items():
+            if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
+                return Entry(target, "").load()  # type: ignore[no-any-return]
+        return Entry("drpl.data.folder:folder", "").load()  # type: ignore[no-any-return]
+    if path.is_file() and path.suffix.lower() in FILES:
+        return Entry(FILES[path.suffix.lower()], "").load()  # type: ignore[no-any-return]
     if path.exists():
-        raise DataError(f"{what} is neither a folder of images nor an .npz file")
+        raise DataError(f"{path} is neither a folder of images nor one of {', '.join(FILES)}")
     if path.suffix or len(path.parts) > 1:
-        raise DataError(f"there is no file or folder {what}")
+        raise DataError(f"there is no file or folder {path}")
     raise DataError(
-        f"no data set, file or folder is named {what!r}; {did_you_mean(what, DATASETS)}"
+        f"no data set, file or folder is named {str(path)!r}; {did_you_mean(str(path), DATASETS)}"
     )

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, Truth, check_every_class, in_memory, statistics
 from drpl.errors import DataError
 
@@ -51,7 +52,7 @@ def arrays(
     return Data(name, train, test, *statistics(train.images))
 
 
-def npz(path: Path) -> Data:
+def npz(path: Path, reading: Reading | None = None) -> Data:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -48,6 +48,8 @@ class Data:
     test: Dataset | None
     mean: tuple[float, ...]  # per channel (or feature), of pixels divided by 255
     std: tuple[float, ...]
+    outside: Dataset | None = None  # images of other classes: what out-of-distribution noise takes
+    notes: tuple[str, ...] = ()  # what the user should know about how it was read
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:
@@ -56,9 +58,6 @@ def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:
         raise DataError(f"{images} images but {len(labels)} labels; there must be one for each")
     if images == 0:
         raise DataError("the data set has no images")
-    if len(classes) < 2:
-        only = f" ({classes[0]!r})" if len(classes) else ""
-        raise DataError(f"found one class only{only}; at least two are needed to tell apart")
     outside = (labels < 0) | (labels >= len(classes))
     if outside.any():
         first = int(outside.nonzero()[0])
@@ -69,7 +68,10 @@ def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:
 
 
 def check_every_class(labels: Tensor, classes: Sequence[str]) -> None:
-    """Raise if a class has no training image."""
+    """Raise if there is but one class, or one without a training image."""
+    if len(classes) < 2:
+        only = f" ({classes[0]!r})" if len(classes) else ""
+        raise DataError(f"found one class only{only}; at least two are needed to tell apart")
     counts = torch.bincount(labels, minlength=len(classes))
     empty = [name for name, count in zip(classes, counts.tolist(), strict=True) if count == 0]
     if empty:

@@ -1,5 +1,6 @@
 """A folder of images with a sub-folder for each class."""
 
+import os
 import statistics as middle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from drpl.errors import DataError
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 TEST_NAMES = ("test", "val", "valid", "validation")
 LARGEST = 64  # pixels a side, unless the user asks for more
+Listed = tuple[list[Path], torch.Tensor]  # files and their labels
 MEMORY = 4 * 2**30  # bytes of decoded pixels that are kept in memory; more is read as needed
 
 
@@ -36,18 +38,32 @@ def folder(root: Path | str, reading: Reading | None = None) -> Data:
     if not train_files:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
     check_every_class(train_labels, classes)
-    heads = look(train_files)
+    test = listed(test_root, classes) if test_root else None
+    return from_files(
+        root.resolve().name, root, classes, (train_files, train_labels), test, reading
+    )
+
+
+def from_files(
+    name: str,
+    root: Path,
+    classes: tuple[str, ...],
+    train: Listed,
+    test: Listed | None,
+    reading: Reading,
+) -> Data:
+    """A data set of image files below `root`, scaled to one size."""
+    heads = look(train[0])
     side = reading.size or chosen_size([min(width, height) for width, height, _ in heads])
     channels = 1 if all(grey for _, _, grey in heads) else 3
 
     def part(files: list[Path], labels: torch.Tensor) -> Dataset:
         images = held(FileImages(files, side, channels))
-        paths = tuple(str(file.relative_to(root)) for file in files)
+        paths = tuple(os.path.relpath(file, root) for file in files)
         return Dataset(images, labels, classes, paths=paths)
 
-    train = part(train_files, train_labels)
-    test = part(*listed(test_root, classes)) if test_root else None
-    return Data(root.resolve().name, train, test, *statistics(train.images))
+    first = part(*train)
+    return Data(name, first, part(*test) if test else None, *statistics(first.images))
 
 
 def visible(root: Path) -> list[Path]:
@@ -55,7 +71,7 @@ def visible(root: Path) -> list[Path]:
     return sorted(path for path in root.iterdir() if not path.name.startswith("."))
 
 
-def listed(root: Path, classes: tuple[str, ...]) -> tuple[list[Path], torch.Tensor]:
+def listed(root: Path, classes: tuple[str, ...]) -> Listed:
     """Every image file below the class folders of `root`, with its label."""
     files: list[Path] = []
     labels: list[int] = []

@@ -86,13 +86,18 @@ class FileImages:
 
 
 def decode(path: Path, size: int, channels: int) -> Tensor:
-    """One file as uint8 [C, size, size]; the aspect is not kept, as in the paper's WebVision."""
+    """One file as uint8 [C, size, size]."""
     try:
         with Image.open(path) as file:
-            image = upright(file).resize((size, size), Image.Resampling.BOX, reducing_gap=None)
-            flat = image.convert("L" if channels == 1 else "RGB")
+            return squared(file, size, channels)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(f"cannot read image {path}: {reason(error)}") from error
+
+
+def squared(file: Image.Image, size: int, channels: int) -> Tensor:
+    """uint8 [C, size, size]; the aspect is not kept, as in the paper's WebVision."""
+    image = upright(file).resize((size, size), Image.Resampling.BOX, reducing_gap=None)
+    flat = image.convert("L" if channels == 1 else "RGB")
     pixels = np.asarray(flat).reshape(size, size, channels)
     return torch.from_numpy(pixels.copy()).permute(2, 0, 1).contiguous()
 

@@ -1,0 +1,74 @@
+"""Names of ImageNet's classes, from the files that list them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from drpl.errors import DataError
+
+
+@dataclass(frozen=True)
+class Term:
+    """One class: its WordNet id, its name, and whether it is to be told apart or outside."""
+
+    wnid: str
+    word: str
+    inside: bool | None = None
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file that are not empty."""
+    try:
+        return [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
+def whole(text: str) -> int | None:
+    """A number from 0 to 999,999,999, if the text is one."""
+    return int(text) if text.isdecimal() and len(text) <= 9 else None
+
+
+def read_map(path: Path) -> dict[int, Term]:
+    """`map_clsloc.txt`: rows of WordNet id, label, name."""
+    terms = {}
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.split()
+        label = whole(words[1]) if len(words) == 3 else None
+        if label is None:
+            raise DataError(f"{path}, line {number}: wanted are a WordNet id, a label and a name")
+        terms[label] = Term(words[0], words[2].replace("_", " "))
+    return terms
+
+
+def read_roles(path: Path) -> dict[int, Term]:
+    """`classes.json`: label -> wnid, words and role (id or ood)."""
+    wrong = f"{path} should hold for each label its wnid, words and role ('id' or 'ood')"
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        rows = {
+            int(label): (row["wnid"], row["words"], row["role"]) for label, row in content.items()
+        }
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    except (AttributeError, KeyError, TypeError):
+        raise DataError(wrong) from None
+    if not all(isinstance(text, str) for row in rows.values() for text in row) or not all(
+        role in ("id", "ood") for _, _, role in rows.values()
+    ):
+        raise DataError(wrong)
+    return {
+        label: Term(wnid, words.partition(",")[0], role == "id")
+        for label, (wnid, words, role) in sorted(rows.items())
+    }
+
+
+def class_names(labels: Iterable[int], terms: Mapping[int, Term]) -> tuple[str, ...]:
+    """A name for each label, none twice: two of ImageNet's cranes differ by their WordNet id."""
+    found = [terms.get(label, Term("", str(label))) for label in labels]
+    counts = Counter(term.word for term in found)
+    return tuple(
+        term.word if counts[term.word] == 1 else f"{term.word} ({term.wnid})" for term in found
+    )

@@ -1,0 +1,35 @@
+"""Where the files of named data sets are."""
+
+import os
+from pathlib import Path
+
+from drpl.data import Reading
+from drpl.data.download import Archive, obtain
+from drpl.distributed import barrier, rank
+from drpl.errors import DataError
+
+
+def data_dir(reading: Reading) -> Path:
+    """The folder asked for, or the environment's, or ./data."""
+    return reading.data_dir or Path(os.environ.get("DRPL_DATA") or "data")
+
+
+def found(
+    reading: Reading, name: str, places: tuple[str, ...], sign: str, archive: Archive | None = None
+) -> Path:
+    """The first of `places` in the data folder (`.` is the folder itself) that has `sign`."""
+    home = data_dir(reading)
+    candidates = [home / place for place in places]
+    if reading.download and archive:
+        if rank() == 0 and not any(any(candidate.glob(sign)) for candidate in candidates):
+            obtain(archive, home)
+        barrier()  # the other processes look when the first one has fetched it
+    for candidate in candidates:
+        if any(candidate.glob(sign)):
+            return candidate
+    way = "get it from its makers and put it there" if reading.download else "put it there"
+    fetch = ", or fetch it with --download" if archive else ""
+    raise DataError(
+        f"{name} wants {places[0]}/{sign} in the folder {home}, which has none; {way}, or "
+        f"name another folder with --data-dir or DRPL_DATA{fetch}"
+    )
