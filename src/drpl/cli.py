@@ -24,7 +24,9 @@ app = typer.Typer(
 
 DATA = typer.Argument(help="A name from `drpl list datasets`, a folder of images, or an .npz file.")
 METHOD = typer.Option(help="A name from `drpl list methods`.")
-NOISE = typer.Option(help="Corrupt the labels first, for example uniform:0.6.")
+NOISE = typer.Option(help="Corrupt the labels first: uniform:0.6, uniform:0.2+ood:0.2 ...")
+OOD = typer.Option(help="A data set of other classes, for out-of-distribution noise.")
+CONFUSION = typer.Option(help="Which classes look alike: a file from `drpl confusion`.")
 PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
@@ -43,6 +45,8 @@ def train(
     data: Annotated[str, DATA],
     method: Annotated[str, METHOD] = "drpl",
     noise: Annotated[str | None, NOISE] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
@@ -62,6 +66,8 @@ def detect(
     data: Annotated[str, DATA],
     method: Annotated[str, METHOD] = "drpl",
     noise: Annotated[str | None, NOISE] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
