@@ -95,10 +95,9 @@ def carry_out(
     from drpl import distributed, pipeline
     from drpl.data import Reading, load
 
-    names = [name for text in preset or () for name in text.split(",")]
     try:
         with distributed.processes():
-            chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
+            chosen = {"goal": goal, "preset": named(preset), "settings": settings or (), **more}
             result = pipeline.train(load(data, Reading(size)), **chosen)  # type: ignore[arg-type]
             if distributed.rank() == 0:
                 typer.echo(summary(result))
@@ -106,6 +105,11 @@ def carry_out(
         again = shlex.join(["drpl", *sys.argv[1:]])
         typer.echo(f"\nStopped. What was finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(130) from None
+
+
+def named(preset: list[str] | None) -> list[str]:
+    """Every preset that `--preset` names, alone or in a list with commas."""
+    return [name for text in preset or () for name in text.split(",")]
 
 
 def summary(result: "Result") -> str:
@@ -155,6 +159,67 @@ def predict(
         files.write_whole(out, text)
     else:
         typer.echo(text, nl=False)
+
+
+@app.command()
+def noise(
+    data: Annotated[str, DATA],
+    noise: Annotated[str, typer.Option(help="For example uniform:0.2+ood:0.2.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    seed: Annotated[int, SEED] = 1,
+    size: Annotated[int | None, SIZE] = None,
+) -> None:
+    """Write a data set with noise: labels, images, a manifest and a picture."""
+    from drpl.corrupt import Roots, corrupt
+    from drpl.data import Reading, load
+    from drpl.data.outside import with_outside
+
+    loaded = with_outside(load(data, Reading(size)), ood)
+    first, second = (
+        Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
+    )
+    roots = Roots(first, second or first)  # an outside that came with the data shares its root
+    done = corrupt(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
+    readable = out / "images" if (out / "images").is_dir() else out / "data.npz"
+    typer.echo(f"{done['wrong']} of {done['samples']} samples are wrong ({done['realised']:.2%})")
+    typer.echo(f"see {out / 'noise.png'}; train with: drpl train {shlex.quote(str(readable))}")
+
+
+@app.command()
+def confusion(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .npz file to write.")],
+    ood: Annotated[str | None, OOD] = None,
+    networks: Annotated[int, typer.Option(help="How many networks to average.", min=1)] = 2,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="A finished run, or .npz with probs and labels; no training."),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="Keep the networks in this folder.")] = None,
+    preset: Annotated[list[str] | None, PRESET] = None,
+    settings: Annotated[list[str] | None, SET] = None,
+    seed: Annotated[int, SEED] = 1,
+    size: Annotated[int | None, SIZE] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Learn from clean data which classes look alike, for non-uniform noise."""
+    from drpl.confusion import collect, learn, worst
+    from drpl.data import Reading, load
+    from drpl.data.outside import with_outside
+
+    loaded = with_outside(load(data, Reading(size)), ood)
+    if sources:
+        found = collect(loaded, sources)
+    else:
+        chosen = {"preset": named(preset), "settings": settings or (), "device": device}
+        found = learn(loaded, networks=networks, seed=seed, runs=runs, quiet=quiet, **chosen)
+    found.write(out)
+    typer.echo(f"wrote {out}: {len(found.classes)} classes; the most frequent mistakes are")
+    for true, predicted, rate in worst(found, 5):
+        typer.echo(f"  {true} -> {predicted} ({rate:.3f})")
 
 
 @app.command()
