@@ -100,5 +100,5 @@ def with_outside(data: Data, what: str | Data | Dataset | None) -> Data:
         return data
     if isinstance(what, str):
         shape = data.train.images.shape
-        what = sources.load(what, sources.Reading(shape[1] if len(shape) == 3 else None))
+        what = sources.load(what, sources.Reading(size=shape[1] if len(shape) == 3 else None))
     return replace(data, outside=what if isinstance(what, Dataset) else what.train)

@@ -66,7 +66,8 @@ def draw_matrix(
 
 def draw_samples(figure: Figure, down: int, samples: Sequence[Sample]) -> None:
     """A contact sheet; each caption has the given label above what is really shown."""
-    figure.suptitle("Corrupted samples: given label ← what is shown", fontsize=12)
+    key = " (blue: from outside)" if any(outside for *_, outside in samples) else ""
+    figure.suptitle(f"Corrupted samples: given label ← what is shown{key}", fontsize=12)
     grid = figure.subplots(down, ACROSS, squeeze=False)
     for axes in grid.flat:
         axes.axis("off")
