@@ -107,7 +107,8 @@ class Noise:
 def with_images(dataset: Dataset, truth: Truth, outside: Dataset, rows: Tensor) -> Dataset:
     """The data set showing row -1 - r of the outside where `rows` has r < 0."""
     foreign = rows < 0
-    source = torch.where(foreign, outside.labels[(-1 - rows).clamp(min=0)], -1)
+    before = torch.full_like(rows, -1) if truth.source is None else truth.source
+    source = torch.where(foreign, outside.labels[(-1 - rows).clamp(min=0)], before)
     paths = dataset.paths
     if paths:
         others = outside.paths or ("",) * len(outside)  # their files, or no file at all

@@ -23,7 +23,7 @@ def ood(rate: float, around: Surroundings, scheme: str = "paper") -> Noise:
     def replace(dataset: Dataset, quota: Quota, generator: Generator) -> tuple[Tensor, Tensor]:
         if scheme == "official":
             return official_outside(dataset, outside, rate)
-        rows = quota.pick_evenly(dataset.labels, generator)
+        rows = torch.cat([mine for _, mine in quota.each(dataset.labels, generator)])
         unused = torch.ones(len(outside), dtype=torch.bool)
         unused[quota.spent] = False
         fresh = torch.bincount(outside.labels[unused], minlength=len(outside.classes))
@@ -49,13 +49,12 @@ def ood_nonuniform(
         chances = alike(dataset, outside, around, direction)
         if scheme == "official":
             return official_alike(dataset, outside, chances, rate)
-        rows = quota.pick_evenly(dataset.labels, generator)
-        labels, classes = dataset.labels[rows], torch.empty_like(rows)
-        for c in labels.unique().tolist():
-            mine = labels == c
-            drawn = torch.multinomial(chances[c], int(mine.sum()), True, generator=generator)
-            classes[mine] = drawn
-        return rows, images_of(classes, outside, quota.spent, generator)
+        picked, drawn = [], [dataset.labels[:0]]
+        for c, mine in quota.each(dataset.labels, generator):
+            picked.append(mine)
+            if len(mine):
+                drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
+        return torch.cat(picked), images_of(torch.cat(drawn), outside, quota.spent, generator)
 
     return replacing(replace, rate, outside, scheme)
 

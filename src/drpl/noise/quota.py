@@ -1,5 +1,6 @@
 """How many samples of each class a part of the noise takes, and which."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -25,9 +26,12 @@ class Quota:
         chosen = zip(members, self.counts.tolist(), strict=True)
         return torch.cat([rows[:count] for rows, count in chosen])
 
-    def pick_evenly(self, labels: Tensor, generator: Generator) -> Tensor:
-        """In each class its count of free samples, any of them with equal chance."""
-        return self.pick(labels, torch.rand(len(labels), generator=generator, dtype=torch.double))
+    def each(self, labels: Tensor, generator: Generator) -> Iterator[tuple[int, Tensor]]:
+        """Class by class its count of free samples, any of them with equal chance."""
+        for c, count in enumerate(self.counts.tolist()):
+            members = (self.free & (labels == c)).nonzero().flatten()
+            order = torch.randperm(len(members), generator=generator)
+            yield c, members[order[len(members) - count :]]
 
 
 def allotted(rates: Tensor, dataset: Dataset) -> Tensor:

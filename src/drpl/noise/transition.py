@@ -59,8 +59,7 @@ def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: st
             given = official(dataset, table(dataset))
             rows = (given != dataset.labels).nonzero().flatten()
             return Change(rows, given[rows])
-        rows = quota.pick_evenly(dataset.labels, generator)
-        return Change(rows, moved(dataset.labels[rows], table(dataset), generator))
+        return draw_exactly(dataset.labels, table(dataset), quota, generator)
 
     def rates(dataset: Dataset) -> Tensor:
         return (1 - table(dataset).diagonal()).round(decimals=12)  # 1 - (1 - r) is r again
@@ -68,15 +67,16 @@ def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: st
     return Noise((Part(draw, rates, scheme=scheme),))
 
 
-def moved(labels: Tensor, table: Tensor, generator: Generator) -> Tensor:
-    """For each label another one by its row of T. [M]"""
-    given = labels.clone()
-    for c in labels.unique().tolist():
-        mine = labels == c
+def draw_exactly(labels: Tensor, table: Tensor, quota: Quota, generator: Generator) -> Change:
+    """The paper's draw: in each class exactly the asked share moves, each to a drawn class."""
+    rows, given = [], [labels[:0]]
+    for c, mine in quota.each(labels, generator):
         elsewhere = table[c].clone()
         elsewhere[c] = 0
-        given[mine] = torch.multinomial(elsewhere, int(mine.sum()), True, generator=generator)
-    return given
+        rows.append(mine)
+        if len(mine):
+            given.append(torch.multinomial(elsewhere, len(mine), True, generator=generator))
+    return Change(torch.cat(rows), torch.cat(given))
 
 
 def uniform_matrix(classes: int, rate: float) -> Tensor:
