@@ -25,7 +25,9 @@ app = typer.Typer(
 
 DATA = typer.Argument(help="A name or a kind of file or folder from `drpl list datasets`.")
 METHOD = typer.Option(help="A name from `drpl list methods`.")
-NOISE = typer.Option(help="Corrupt the labels first, for example uniform:0.6.")
+NOISE = typer.Option(help="Corrupt the labels first: uniform:0.6, uniform:0.2+ood:0.2 ...")
+OOD = typer.Option(help="A data set of other classes, for out-of-distribution noise.")
+CONFUSION = typer.Option(help="Which classes look alike: a file from `drpl confusion`.")
 PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
@@ -48,6 +50,8 @@ def train(
     data: Annotated[str, DATA],
     method: Annotated[str, METHOD] = "drpl",
     noise: Annotated[str | None, NOISE] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
@@ -71,6 +75,8 @@ def detect(
     data: Annotated[str, DATA],
     method: Annotated[str, METHOD] = "drpl",
     noise: Annotated[str | None, NOISE] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
@@ -86,6 +92,9 @@ def detect(
 ) -> None:
     """List the wrong labels only; `train` in the same folder goes on from there."""
     carry_out("detect", **locals())
+
+
+FOLDER = ("out", "save_every", "track_every", "quiet")  # of no concern to a dry run
 
 
 def carry_out(
@@ -105,24 +114,27 @@ def carry_out(
     from drpl import distributed, pipeline
     from drpl.data import Reading, load
 
-    names = [name for text in preset or () for name in text.split(",")]
-    if dry_run:
-        wanted = {key: more[key] for key in ("method", "noise", "seed", "device")}
-        source = load(data, Reading(size))
-        plan = pipeline.rehearse(source, preset=names, settings=settings or (), **wanted)  # type: ignore[arg-type]
-        typer.echo(forecast(plan))
-        return
+    reading = Reading(size, data_dir, download, tuple(outside or ()))
+    chosen = {"preset": named(preset), "settings": settings or (), **more}
     try:
         with distributed.processes():
-            reading = Reading(size, data_dir, download, tuple(outside or ()))
-            chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
-            result = pipeline.train(load(data, reading), **chosen)  # type: ignore[arg-type]
+            source = load(data, reading)
+            if dry_run:
+                wanted = {key: value for key, value in chosen.items() if key not in FOLDER}
+                typer.echo(forecast(pipeline.rehearse(source, **wanted)))  # type: ignore[arg-type]
+                return
+            result = pipeline.train(source, goal=goal, **chosen)  # type: ignore[arg-type]
             if distributed.rank() == 0:
                 typer.echo(summary(result))
     except KeyboardInterrupt:
         again = shlex.join(["drpl", *sys.argv[1:]])
         typer.echo(f"\nStopped. What was finished is kept; go on with:\n  {again}", err=True)
         raise typer.Exit(130) from None
+
+
+def named(preset: list[str] | None) -> list[str]:
+    """Every preset that `--preset` names, alone or in a list with commas."""
+    return [name for text in preset or () for name in text.split(",")]
 
 
 def forecast(plan: "Plan") -> str:
@@ -187,6 +199,67 @@ def predict(
         files.write_whole(out, text)
     else:
         typer.echo(text, nl=False)
+
+
+@app.command()
+def noise(
+    data: Annotated[str, DATA],
+    noise: Annotated[str, typer.Option(help="For example uniform:0.2+ood:0.2.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    seed: Annotated[int, SEED] = 1,
+    size: Annotated[int | None, SIZE] = None,
+) -> None:
+    """Write a data set with noise: labels, images, a manifest and a picture."""
+    from drpl.corrupt import Roots, corrupt
+    from drpl.data import Reading, load
+    from drpl.data.outside import with_outside
+
+    loaded = with_outside(load(data, Reading(size)), ood)
+    first, second = (
+        Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
+    )
+    roots = Roots(first, second or first)  # an outside that came with the data shares its root
+    done = corrupt(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
+    readable = out / "images" if (out / "images").is_dir() else out / "data.npz"
+    typer.echo(f"{done['wrong']} of {done['samples']} samples are wrong ({done['realised']:.2%})")
+    typer.echo(f"see {out / 'noise.png'}; train with: drpl train {shlex.quote(str(readable))}")
+
+
+@app.command()
+def confusion(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .npz file to write.")],
+    ood: Annotated[str | None, OOD] = None,
+    networks: Annotated[int, typer.Option(help="How many networks to average.", min=1)] = 2,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="A finished run, or .npz with probs and labels; no training."),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="Keep the networks in this folder.")] = None,
+    preset: Annotated[list[str] | None, PRESET] = None,
+    settings: Annotated[list[str] | None, SET] = None,
+    seed: Annotated[int, SEED] = 1,
+    size: Annotated[int | None, SIZE] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Learn from clean data which classes look alike, for non-uniform noise."""
+    from drpl.confusion import collect, learn, worst
+    from drpl.data import Reading, load
+    from drpl.data.outside import with_outside
+
+    loaded = with_outside(load(data, Reading(size)), ood)
+    if sources:
+        found = collect(loaded, sources)
+    else:
+        chosen = {"preset": named(preset), "settings": settings or (), "device": device}
+        found = learn(loaded, networks=networks, seed=seed, runs=runs, quiet=quiet, **chosen)
+    found.write(out)
+    typer.echo(f"wrote {out}: {len(found.classes)} classes; the most frequent mistakes are")
+    for true, predicted, rate in worst(found, 5):
+        typer.echo(f"  {true} -> {predicted} ({rate:.3f})")
 
 
 @app.command()

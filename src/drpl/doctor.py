@@ -1,4 +1,4 @@
-"""A look over a data set before hours of training: what is in it, what is odd, what it will take."""
+"""A look over a data set before hours of training: what is in it, what is odd, what it takes."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -10,7 +10,6 @@ import torch
 
 from drpl.config import PRESETS
 from drpl.data.dataset import Data, Dataset
-from drpl.data.images import TensorImages
 from drpl.errors import DrplError
 from drpl.pipeline import Plan, rehearse
 

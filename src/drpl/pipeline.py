@@ -23,12 +23,14 @@ from drpl.catalogue import find
 from drpl.config import Common, compose, default_preset, read_toml
 from drpl.data.augment import Normalise
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
+from drpl.data.outside import with_outside
 from drpl.detection.metrics import score
 from drpl.display import Display
 from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
 from drpl.files import digest, write_arrays, write_json, write_whole
 from drpl.methods import METHODS
+from drpl.noise import confusion as alike
 from drpl.noise import inject
 from drpl.rehearsal import Planned, Rehearsal, peak_memory
 from drpl.result import Result
@@ -54,6 +56,8 @@ def train(
     method: str | Method = "drpl",
     config: Common | None = None,
     noise: str | None = None,
+    ood: str | Data | Dataset | None = None,
+    confusion: Path | str | None = None,
     preset: str | Iterable[str] | None = None,
     settings: Iterable[str] = (),
     seed: int = 1,
@@ -67,14 +71,15 @@ def train(
     """Train a method on a data set, judge its labels, and write everything to a folder.
 
     `data` is a name, a path, or a data set in memory. `method` is a name, or a function of one's
-    own with its `config`. `settings` are texts such as `"relabel.begin=20"`. Run it again with the
-    same arguments to continue where it stopped.
+    own with its `config`. `settings` are texts such as `"relabel.begin=20"`. Some noises draw on
+    `ood`, a data set of other classes, or on `confusion`, a file that says which classes look
+    alike. Run it again with the same arguments to continue where it stopped.
     """
     with processes():
-        loaded = as_data(data)
+        loaded = with_outside(as_data(data), ood)
         presets = preset_names(preset, loaded)
         recipe = prepare(method, config, presets, settings)
-        loaded, manifest = corrupted(loaded, noise, seed)
+        loaded, manifest = corrupted(loaded, noise, seed, confusion)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
         claim(folder, described(recipe, loaded, manifest, presets, seed))
         if finished := already(folder, goal):
@@ -117,15 +122,17 @@ def rehearse(
     method: str | Method = "drpl",
     config: Common | None = None,
     noise: str | None = None,
+    ood: str | Data | Dataset | None = None,
+    confusion: Path | str | None = None,
     preset: str | Iterable[str] | None = None,
     settings: Iterable[str] = (),
     seed: int = 1,
     device: str | None = None,
 ) -> Plan:
     """Go through a method on a data set without training it: stages, steps, time and memory."""
-    loaded = as_data(data)
+    loaded = with_outside(as_data(data), ood)
     recipe = prepare(method, config, preset_names(preset, loaded), settings)
-    loaded, _ = corrupted(loaded, noise, seed)
+    loaded, _ = corrupted(loaded, noise, seed, confusion)
     machine = Machine(choose_device(device))
     with Display(quiet=True) as display:
         rehearsal = Rehearsal(loaded, recipe.config, seed, Path(), machine, display)
@@ -162,10 +169,13 @@ def prepare(
     return Recipe(method, module.train, getattr(module, "detect_noise", module.train), config)
 
 
-def corrupted(data: Data, noise: str | None, seed: int) -> tuple[Data, dict[str, Any]]:
+def corrupted(
+    data: Data, noise: str | None, seed: int, confusion: Path | str | None = None
+) -> tuple[Data, dict[str, Any]]:
     """The data with the asked noise, and a manifest of it."""
     if noise:
-        noisy, manifest = inject(data.train, noise, seed)
+        lookalikes = alike.read(Path(confusion)) if confusion else None
+        noisy, manifest = inject(data, noise, seed, lookalikes)
         return replace(data, train=noisy), manifest
     truth = data.train.truth
     wrong = None if truth is None else float(truth.is_noisy(data.train.labels).double().mean())
@@ -336,6 +346,7 @@ def write_samples(
     if train.truth is not None:
         table["true"] = train.truth.labels.numpy()
         table["wrong"] = train.truth.is_noisy(train.labels).numpy()
+        table["in_distribution"] = train.truth.in_distribution.numpy()
     write_arrays(folder / "samples.npz", table)
     names = np.array(train.classes, dtype=object)
     frame = pd.DataFrame(

@@ -118,7 +118,7 @@ def test_files_equal_memory(method: str, tiny: Data, tmp_path: Path) -> None:
 
 @every_method
 def test_works_without_truth_and_without_test_set(method: str, tiny: Data, tmp_path: Path) -> None:
-    noisy, _ = inject(tiny.train, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=replace(noisy, truth=None), test=None)
     config = tiny_config(method, 2)
     result = drpl.train(data, method=method, config=config, out=tmp_path, quiet=True)
@@ -148,7 +148,7 @@ def test_every_preset_is_valid(method: str, preset: str) -> None:
 @every_method
 def test_truth_never_changes_training(method: str, tiny: Data, tmp_path: Path) -> None:
     """The same labels with a false truth give the same model."""
-    noisy, _ = inject(tiny.train, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, "uniform:0.3", 1)
     assert noisy.truth is not None
     lie = replace(noisy.truth, labels=torch.zeros_like(noisy.labels))
     config = tiny_config(method, 2)

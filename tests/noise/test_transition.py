@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from drpl.data.dataset import Dataset, in_memory
+from drpl.data.dataset import Data, Dataset, in_memory
 from drpl.errors import ConfigError
 from drpl.noise import inject, parse
 from drpl.noise.transition import realised_matrix, transition, uniform
@@ -29,7 +29,7 @@ def test_uniform_keeps_the_exact_share_in_each_class(
     assert torch.equal(noisy.truth.labels, clean.labels)
     for c in range(classes):
         mine = clean.labels == c
-        assert int((noisy.labels[mine] == c).sum()) == round((1 - rate) * each)
+        assert int((noisy.labels[mine] != c).sum()) == round(rate * each)
 
 
 def test_same_seed_same_labels_other_seed_other_labels() -> None:
@@ -71,13 +71,14 @@ def test_any_matrix_and_its_official_draw() -> None:
 
 
 def test_manifest_says_what_was_done() -> None:
-    noisy, manifest = inject(plain(torch.arange(100) % 10, 10), "uniform:0.6", seed=3)
+    clean = Data("plain", plain(torch.arange(100) % 10, 10), None, (0.0,), (1.0,))
+    noisy, manifest = inject(clean, "uniform:0.6", seed=3)
     assert manifest["nominal"] == pytest.approx(0.6)
     assert manifest["realised"] == pytest.approx(0.6)
     assert manifest["wrong"] == 60
     assert manifest["seed"] == 3
     assert len(manifest["matrix"]) == 10
-    _, again = inject(plain(torch.arange(100) % 10, 10), "uniform:0.6", seed=3)
+    _, again = inject(clean, "uniform:0.6", seed=3)
     assert again["labels_digest"] == manifest["labels_digest"]
     assert noisy.truth is not None
 

@@ -30,14 +30,16 @@ def arrays(
     """A data set from arrays.
 
     `x` is [N, H, W], [N, H, W, C] or [N, C, H, W] for images (uint8, or floats in 0..1) and
-    [N, D] for vectors. `y` holds class numbers or names. `y_true`, where known, is for scoring.
+    [N, D] for vectors. `y` holds class numbers or names. `y_true`, where known, is for scoring;
+    it is -1 where the image shows none of the classes.
     """
     given, names = as_labels(np.asarray(y), classes)
     pixels = as_pixels(np.asarray(x))
     truth = None
     if y_true is not None:
         right, _ = as_labels(np.asarray(y_true), names)
-        truth = Truth(right, torch.ones(len(right), dtype=torch.bool))
+        shown = right >= 0
+        truth = Truth(torch.where(shown, right, given), shown)
     train = in_memory(pixels, given, names, truth=truth)
     check_every_class(train.labels, names)
     test: Dataset | None = None

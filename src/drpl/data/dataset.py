@@ -16,6 +16,7 @@ class Truth:
 
     labels: Tensor  # [N] int64
     in_distribution: Tensor  # [N] bool, False where the image shows none of the classes
+    source: Tensor | None = None  # [N] int64, class among the outside's; -1 where in distribution
 
     def is_noisy(self, given: Tensor) -> Tensor:
         """Which samples carry a label that is wrong. [N] bool"""

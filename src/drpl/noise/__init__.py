@@ -1,20 +1,37 @@
 """The noise laboratory: corrupt labels on purpose, and say exactly what was done."""
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any
 
 from drpl.catalogue import Entry, find
 from drpl.errors import ConfigError, did_you_mean
-from drpl.files import digest
 
 if TYPE_CHECKING:
-    from drpl.data.dataset import Dataset
-    from drpl.noise.kind import Noise
+    from drpl.data.dataset import Data, Dataset
+    from drpl.noise.confusion import Confusion
+    from drpl.noise.kind import Noise, Surroundings
 
 NOISES = {
     "uniform": Entry(
         "drpl.noise.transition:uniform",
         "uniform:RATE, to any other class with equal chance; true label excluded",
+    ),
+    "nonuniform": Entry(
+        "drpl.noise.nonuniform:nonuniform",
+        "nonuniform:RATE, to a class that looks alike (CIFAR's own, or by --confusion)",
+    ),
+    "ood": Entry(
+        "drpl.noise.open_set:ood",
+        "ood:RATE, the image is replaced by one of another class; the label stays",
+    ),
+    "ood-nonuniform": Entry(
+        "drpl.noise.open_set:ood_nonuniform",
+        "ood-nonuniform:RATE, replaced by a look-alike of another class (by --confusion)",
+    ),
+    "instance": Entry(
+        "drpl.noise.instance:instance",
+        "instance:RATE, to a class that depends on the image itself",
     ),
     "matrix": Entry(
         "drpl.noise.transition:matrix",
@@ -23,8 +40,21 @@ NOISES = {
 }
 
 
-def parse(spec: str) -> "Noise":
-    """The noise that a text such as `uniform:0.6` or `uniform:0.6,scheme=official` names."""
+def parse(spec: str, around: "Surroundings | None" = None) -> "Noise":
+    """The noise that a text names: `uniform:0.6,scheme=official` or a sum `uniform:0.2+ood:0.2`."""
+    from drpl.noise.kind import Noise, Surroundings
+
+    found = around or Surroundings()
+    return Noise(tuple(part for text in split(spec) for part in parse_one(text, found).parts))
+
+
+def split(spec: str) -> list[str]:
+    """The parts of a sum; a plus sign within a file's name is none."""
+    return re.split(r"\+(?=[a-z-]+(?::|$))", spec)
+
+
+def parse_one(spec: str, around: "Surroundings") -> "Noise":
+    """The noise of one part."""
     name, colon, rest = spec.partition(":")
     make = find("noise", name, NOISES).load()
     value, *options = rest.split(",")
@@ -32,7 +62,8 @@ def parse(spec: str) -> "Noise":
         raise ConfigError(f"noise {spec!r} lacks its value; write for example {name}:0.4")
     first, *more = inspect.signature(make).parameters.values()
     known = [parameter.name for parameter in more]
-    arguments: dict[str, str] = {}
+    arguments: dict[str, Any] = {"around": around} if "around" in known else {}
+    known = [name for name in known if name != "around"]
     for option in options:
         key, equals, text = option.partition("=")
         if key not in known or not equals:
@@ -47,25 +78,15 @@ def parse(spec: str) -> "Noise":
     return make(given, **arguments)  # type: ignore[no-any-return]
 
 
-def inject(clean: "Dataset", spec: str, seed: int) -> "tuple[Dataset, dict[str, Any]]":
-    """Corrupt a data set, and the manifest that says what was asked for and what came out."""
-    from drpl.noise.transition import realised_matrix
+def inject(
+    data: "Data", spec: str, seed: int, confusion: "Confusion | None" = None
+) -> "tuple[Dataset, dict[str, Any]]":
+    """Corrupt the training part, and the manifest that says what was asked for and what came."""
+    from drpl.noise.kind import Surroundings
+    from drpl.noise.manifest import manifest
     from drpl.randomness import rng
 
-    noise = parse(spec)
-    noisy = noise(clean, rng(seed, "noise"))
-    assert noisy.truth is not None  # noqa: S101  every noise records the truth
-    wrong = noisy.truth.is_noisy(noisy.labels)
-    matrix = realised_matrix(noisy.truth.labels, noisy.labels, len(noisy.classes))
-    manifest = {
-        "spec": spec,
-        "nominal": noise.nominal(clean),
-        "realised": float(wrong.double().mean()),
-        "samples": len(noisy),
-        "wrong": int(wrong.sum()),
-        "seed": seed,
-        "labels_digest": digest(noisy.labels.numpy().tobytes()),
-        "classes": list(noisy.classes),
-        "matrix": [[round(value, 6) for value in row] for row in matrix.tolist()],
-    }
-    return noisy, manifest
+    noise = parse(spec, Surroundings(data.outside, confusion))
+    changes = noise.changes(data.train, rng(seed, "noise"))
+    noisy = noise.applied(data.train, changes)
+    return noisy, {"seed": seed, **manifest(split(spec), noise, changes, data, noisy)}

@@ -4,7 +4,6 @@ T[c, j] is the probability that an image of true class c is given the label j.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,23 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Generator, Tensor
 
-from drpl.data.dataset import Dataset, Truth
+from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
-from drpl.noise.kind import Noise, check_rate
+from drpl.noise.kind import Change, Noise, Part, check_rate
+from drpl.noise.official import official_categorical, official_uniform
+from drpl.noise.quota import Quota
 
-OFFICIAL_SEED = 42  # the authors' data set seed; their draws know no other
-
-Draw = Callable[[Tensor, Tensor, Generator], Tensor]  # true labels, T, generator -> given labels
+Official = Callable[[Dataset, Tensor], Tensor]  # data set, T -> given labels [N]
 
 
 def uniform(rate: float, scheme: str = "paper") -> Noise:
     """A share of each class gets a label drawn evenly from the other classes."""
     check_rate(rate)
-    draws: dict[str, Draw] = {"paper": draw_exactly, "official": official_uniform}
-    return by_matrix(lambda dataset: uniform_matrix(len(dataset.classes), rate), draws, scheme)
+
+    def table(dataset: Dataset) -> Tensor:
+        return uniform_matrix(len(dataset.classes), rate)
+
+    return by_matrix(table, official_uniform, scheme)
 
 
 def transition(matrix: ArrayLike, scheme: str = "paper") -> Noise:
@@ -41,8 +43,7 @@ def transition(matrix: ArrayLike, scheme: str = "paper") -> Noise:
             )
         return table
 
-    draws: dict[str, Draw] = {"paper": draw_exactly, "official": official_categorical}
-    return by_matrix(for_classes, draws, scheme)
+    return by_matrix(for_classes, official_categorical, scheme)
 
 
 def matrix(path: str, scheme: str = "paper") -> Noise:
@@ -50,56 +51,32 @@ def matrix(path: str, scheme: str = "paper") -> Noise:
     return transition(read_matrix(Path(path)), scheme)
 
 
-def by_matrix(table: Callable[[Dataset], Tensor], draws: dict[str, Draw], scheme: str) -> Noise:
+def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: str) -> Noise:
     """Noise that gives new labels to the same images."""
-    if scheme not in draws:
-        raise ConfigError(f"unknown noise scheme {scheme!r}; known are {', '.join(draws)}")
 
-    def corrupt(dataset: Dataset, generator: Generator) -> Dataset:
-        given = draws[scheme](dataset.labels, table(dataset), generator)
-        truth = dataset.truth or Truth(dataset.labels, torch.ones(len(given), dtype=torch.bool))
-        return replace(dataset, labels=given, truth=truth)
+    def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
+        if scheme == "official":
+            given = official(dataset, table(dataset))
+            rows = (given != dataset.labels).nonzero().flatten()
+            return Change(rows, given[rows])
+        return draw_exactly(dataset.labels, table(dataset), quota, generator)
 
-    def nominal(dataset: Dataset) -> float:
-        return float((1 - table(dataset).diagonal())[dataset.labels].mean())
+    def rates(dataset: Dataset) -> Tensor:
+        return (1 - table(dataset).diagonal()).round(decimals=12)  # 1 - (1 - r) is r again
 
-    return Noise(corrupt, nominal)
+    return Noise((Part(draw, rates, scheme=scheme),))
 
 
-def draw_exactly(labels: Tensor, table: Tensor, generator: Generator) -> Tensor:
+def draw_exactly(labels: Tensor, table: Tensor, quota: Quota, generator: Generator) -> Change:
     """The paper's draw: in each class exactly the asked share moves, each to a drawn class."""
-    given = labels.clone()
-    for c in range(len(table)):
-        members = (labels == c).nonzero().flatten()
-        keep = round(float(table[c, c]) * len(members))
-        moved = members[torch.randperm(len(members), generator=generator)[keep:]]
+    rows, given = [], [labels[:0]]
+    for c, mine in quota.each(labels, generator):
         elsewhere = table[c].clone()
         elsewhere[c] = 0
-        if len(moved):
-            given[moved] = torch.multinomial(elsewhere, len(moved), True, generator=generator)
-    return given
-
-
-def official_uniform(labels: Tensor, table: Tensor, generator: Generator) -> Tensor:
-    """The authors' draw: the first int(N r) of a permutation, redrawn until the label differs."""
-    draw = np.random.RandomState(OFFICIAL_SEED)
-    given = labels.numpy().copy()
-    count = int(len(given) * round(float(1 - table[0, 0]), 12))
-    for i in draw.permutation(len(given))[:count]:
-        new = given[i]
-        while new == given[i]:
-            new = draw.randint(len(table), dtype=np.int32)
-        given[i] = new
-    return torch.from_numpy(given)
-
-
-def official_categorical(labels: Tensor, table: Tensor, generator: Generator) -> Tensor:
-    """The authors' draw: each sample, in permuted order, independently from its class's row."""
-    draw = np.random.RandomState(OFFICIAL_SEED)
-    given = labels.numpy().copy()
-    for i in draw.permutation(len(given)):
-        given[i] = draw.choice(len(table), p=table[given[i]].numpy())
-    return torch.from_numpy(given)
+        rows.append(mine)
+        if len(mine):
+            given.append(torch.multinomial(elsewhere, len(mine), True, generator=generator))
+    return Change(torch.cat(rows), torch.cat(given))
 
 
 def uniform_matrix(classes: int, rate: float) -> Tensor:

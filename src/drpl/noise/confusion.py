@@ -1,0 +1,89 @@
+"""Which classes look alike: how often networks take one for another."""
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drpl.errors import ConfigError, DataError
+from drpl.files import write_arrays
+
+SMOOTHING = 1e-5  # the authors add it to every entry, so that no class is out of reach
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A confusion matrix with the names of its classes."""
+
+    matrix: Tensor  # [K, K] float64, rows true, columns predicted, each row sums to 1
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.matrix.shape != (len(self.classes), len(self.classes)):
+            raise ConfigError(
+                f"a confusion matrix has a row and a column for each of its {len(self.classes)} "
+                f"classes, got shape {tuple(self.matrix.shape)}"
+            )
+        if not bool(torch.isfinite(self.matrix).all()) or bool((self.matrix < 0).any()):
+            raise ConfigError("a confusion matrix holds rates; some entry is negative or NaN")
+
+    def among(self, rows: Sequence[str], columns: Sequence[str]) -> Tensor:
+        """The part for these true and these predicted classes, smoothed. [rows, columns]"""
+        position = {name: number for number, name in enumerate(self.classes)}
+        if missing := [name for name in (*rows, *columns) if name not in position]:
+            raise ConfigError(
+                f"the confusion matrix has no class {missing[0]!r} ({len(set(missing))} missing); "
+                "make one that has all with `drpl confusion`"
+            )
+        across = torch.tensor([position[name] for name in columns])
+        down = torch.tensor([position[name] for name in rows])
+        return self.matrix.double()[down][:, across] + SMOOTHING
+
+    def write(self, path: Path) -> None:
+        """Store matrix and names as .npz."""
+        write_arrays(path, {"matrix": self.matrix.numpy(), "classes": np.array(self.classes)})
+
+
+def read(path: Path) -> Confusion:
+    """A confusion matrix that `drpl confusion` has written."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            matrix, names = file["matrix"], file["classes"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise ConfigError(
+            f"cannot read a confusion matrix from {path}: {error}; make one with `drpl confusion`"
+        ) from error
+    return Confusion(torch.from_numpy(matrix.astype(np.float64)), tuple(map(str, names)))
+
+
+def counted(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:
+    """The confusion matrix of one network's predictions [N, K] on images with right labels [N]."""
+    size = len(classes)
+    if probs.ndim != 2 or probs.shape[1] != size or len(probs) != len(labels):
+        raise DataError(
+            f"wanted are probabilities for {size} classes and a label a row, "
+            f"got shapes {tuple(probs.shape)} and {tuple(labels.shape)}"
+        )
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < size:
+        raise DataError(f"labels must be 0..{size - 1}, got {labels.min()}..{labels.max()}")
+    cells = torch.bincount(labels * size + probs.argmax(1), minlength=size**2)
+    counts = cells.view(size, size).double()
+    if (empty := (counts.sum(1) == 0).nonzero()).numel():
+        raise DataError(
+            f"class {classes[int(empty[0])]!r} has no held-out image, so nobody knows what it is "
+            "taken for; add some"
+        )
+    return Confusion(counts / counts.sum(1, keepdim=True), tuple(classes))
+
+
+def averaged(matrices: Sequence[Confusion]) -> Confusion:
+    """The mean of several networks' matrices over the same classes, rows summing to 1."""
+    first = matrices[0]
+    if any(other.classes != first.classes for other in matrices):
+        raise DataError("confusion matrices of different classes cannot be averaged")
+    mean = torch.stack([one.matrix for one in matrices]).mean(0)
+    return Confusion(mean / mean.sum(1, keepdim=True), first.classes)

@@ -1,0 +1,77 @@
+"""What was asked of a noise, and what came out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Data, Dataset, Truth
+from drpl.files import digest
+from drpl.noise.kind import Change, Noise
+from drpl.noise.transition import realised_matrix
+
+
+def manifest(
+    specs: Sequence[str], noise: Noise, changes: Sequence[Change], data: Data, noisy: Dataset
+) -> dict[str, Any]:
+    """The whole record but for the seed: totals, parts, classes, matrix and outside images."""
+    truth = noisy.truth
+    assert truth is not None  # noqa: S101  every noise records the truth
+    wrong = truth.is_noisy(noisy.labels)
+    own = truth.in_distribution
+    matrix = realised_matrix(truth.labels[own], noisy.labels[own], len(noisy.classes))
+    images = [change.images for change in changes if change.images is not None]
+    return {
+        "spec": "+".join(specs),
+        "nominal": noise.nominal(data.train),
+        "realised": float(wrong.double().mean()),
+        "samples": len(noisy),
+        "wrong": int(wrong.sum()),
+        "parts": [
+            {
+                "spec": spec,
+                "nominal": part.nominal(data.train),
+                "realised": len(change.rows) / len(noisy),
+                "wrong": len(change.rows),
+            }
+            for spec, part, change in zip(specs, noise.parts, changes, strict=True)
+        ],
+        "labels_digest": digest(*(x.numpy().tobytes() for x in (noisy.labels, *images))),
+        "classes": list(noisy.classes),
+        "per_class": per_class(data.train, noise, wrong, truth),
+        "matrix": [[round(value, 6) for value in row] for row in matrix.tolist()],
+        "outside": outside(data.outside, truth),
+    }
+
+
+def per_class(clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth) -> list[dict[str, Any]]:
+    """For each class before the noise: its size, and the rates asked for and found."""
+    rates = torch.stack([part.rates(clean) for part in noise.parts]).sum(0)
+    rows = []
+    for c, name in enumerate(clean.classes):
+        mine = clean.labels == c
+        count = int(mine.sum())
+        rows.append(
+            {
+                "class": name,
+                "samples": count,
+                "nominal": round(float(rates[c]), 12),
+                "realised": int(wrong[mine].sum()) / max(count, 1),
+                "outside": int((~truth.in_distribution[mine]).sum()),
+            }
+        )
+    return rows
+
+
+def outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:
+    """How many images came from outside, and from which classes; None where none did."""
+    if source is None or truth.source is None:
+        return None
+    counts = torch.bincount(truth.source[truth.source >= 0], minlength=len(source.classes))
+    found = zip(source.classes, counts.tolist(), strict=True)
+    return {
+        "images": int(counts.sum()),
+        "classes": list(source.classes),
+        "sources": {name: count for name, count in found if count},
+    }

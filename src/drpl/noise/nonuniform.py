@@ -1,0 +1,53 @@
+"""Non-uniform in-distribution noise: a label moves to a class that looks like its own."""
+
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset
+from drpl.errors import ConfigError
+from drpl.noise.cifar import flips
+from drpl.noise.confusion import Confusion
+from drpl.noise.kind import Noise, Surroundings, check_rate
+from drpl.noise.official import official_categorical, official_first
+from drpl.noise.transition import by_matrix
+
+
+def nonuniform(rate: float, around: Surroundings, scheme: str = "paper") -> Noise:
+    """A share of each class that has look-alikes gets the label of one of them.
+
+    CIFAR-10 and CIFAR-100 have fixed ones; any other set follows its confusion matrix.
+    """
+    check_rate(rate)
+
+    def table(dataset: Dataset) -> Tensor:
+        moves = flips(dataset.classes)
+        if moves is None:
+            return confusion_matrix(dataset, around.confusion, rate)
+        return flip_matrix(len(dataset.classes), moves, rate)
+
+    def official(dataset: Dataset, matrix: Tensor) -> Tensor:
+        draw = official_first if flips(dataset.classes) is None else official_categorical
+        return draw(dataset, matrix)
+
+    return by_matrix(table, official, scheme)
+
+
+def flip_matrix(classes: int, moves: dict[int, int], rate: float) -> Tensor:
+    """1 - r stays and r moves in the classes that have a move; the others stay. [C, C]"""
+    table = torch.eye(classes, dtype=torch.float64)
+    for a, b in moves.items():
+        table[a, a], table[a, b] = 1 - rate, rate
+    return table
+
+
+def confusion_matrix(dataset: Dataset, confusion: Confusion | None, rate: float) -> Tensor:
+    """1 - r stays and r moves as networks err: the matrix without its diagonal. [C, C]"""
+    if confusion is None:
+        raise ConfigError(
+            "nonuniform noise needs to know which classes look alike: make a confusion matrix "
+            "with `drpl confusion DATA -o T.npz` and give it with --confusion T.npz"
+        )
+    # The diagonal goes before rows are normalised, or less than r would move.
+    errors = confusion.among(dataset.classes, dataset.classes).fill_diagonal_(0)
+    table = rate * errors / errors.sum(1, keepdim=True)
+    return table.fill_diagonal_(1 - rate)

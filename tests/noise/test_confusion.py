@@ -1,0 +1,116 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from drpl.confusion import collect, halves, learn, problem, worst
+from drpl.data.dataset import Data, in_memory
+from drpl.errors import ConfigError, DataError
+from drpl.noise.confusion import Confusion, averaged, counted, read
+from tests.conftest import tiny_pixels
+
+QUICK = ("schedule.epochs=2", "schedule.batch_size=16", "width=4", "flip=false")
+
+
+@pytest.fixture
+def open_tiny(tiny: Data) -> Data:
+    """The tiny problem with two classes more outside."""
+    pixels, labels = tiny_pixels(45, "outside")
+    return replace(tiny, outside=in_memory(255 - pixels, labels % 2, ("dark", "light")))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    probs = torch.eye(3)[torch.tensor([0, 1, 1, 2, 0, 2])]
+    found = counted(probs, torch.tensor([0, 0, 1, 2, 2, 2]), ("ash", "birch", "cèdre"))
+    wanted = torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1 / 3, 0.0, 2 / 3]])
+    assert torch.allclose(found.matrix, wanted.double())
+    found.write(tmp_path / "t.npz")
+    again = read(tmp_path / "t.npz")
+    assert again.classes == found.classes
+    assert torch.equal(again.matrix, found.matrix)
+    assert next(iter(worst(found, 2))) == ("ash", "birch", 0.5)
+    mean = averaged([found, replace(found, matrix=torch.eye(3, dtype=torch.float64))])
+    assert torch.allclose(mean.matrix.sum(1), torch.ones(3, dtype=torch.float64))
+    assert float(mean.matrix[0, 1]) == pytest.approx(0.25)
+
+
+def test_classes_are_matched_by_name() -> None:
+    matrix = torch.arange(9.0).view(3, 3)
+    part = Confusion(matrix, ("a", "b", "c")).among(("c", "a"), ("b",))
+    assert torch.allclose(part, torch.tensor([[7.0], [1.0]]).double() + 1e-5)
+    with pytest.raises(ConfigError, match=r"has no class 'z' \(2 missing\)"):
+        Confusion(matrix, ("a", "b", "c")).among(("z", "a"), ("y",))
+
+
+def test_halves_share_every_class(tiny: Data) -> None:
+    first, second = halves(tiny.train, 0)
+    assert torch.bincount(first.labels).tolist() == torch.bincount(second.labels).tolist()
+    swapped = halves(tiny.train, 1)
+    assert torch.equal(
+        swapped[0].images.load(torch.arange(36)), second.images.load(torch.arange(36))
+    )
+
+
+def test_outside_classes_are_classes_too(open_tiny: Data) -> None:
+    for data in (open_tiny, replace(open_tiny, test=None)):
+        task = problem(data, 0)
+        assert task.test is not None
+        assert task.train.classes == ("top", "left", "middle", "dark", "light")
+        assert task.test.classes == task.train.classes
+        assert torch.bincount(task.test.labels, minlength=5).min() > 0
+        assert len(task.train.images.load(torch.arange(len(task.train)))) == len(task.train)
+    clash = replace(open_tiny, outside=open_tiny.train)
+    with pytest.raises(DataError, match="class 'left' is both"):
+        problem(clash, 0)
+
+
+def test_learning_and_collecting(open_tiny: Data, tiny: Data, tmp_path: Path) -> None:
+    found = learn(open_tiny, networks=2, settings=QUICK, quiet=True)
+    assert found.classes == ("top", "left", "middle", "dark", "light")
+    assert torch.allclose(found.matrix.sum(1), torch.ones(5, dtype=torch.float64))
+    kept = learn(tiny, networks=1, settings=QUICK, quiet=True, runs=tmp_path)
+    again = collect(tiny, [tmp_path / "network-1"])
+    assert torch.equal(again.matrix, kept.matrix)
+    with pytest.raises(DataError, match="has no test set"):
+        collect(replace(tiny, test=None), [tmp_path / "network-1"])
+
+
+def test_probability_files(tiny: Data, tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    np.savez(path, probs=np.eye(3)[[0, 1, 2, 1]], labels=np.array([0, 1, 2, 2]))
+    found = collect(tiny, [path])
+    assert found.classes == tiny.train.classes
+    assert found.matrix[2].tolist() == [0, 0.5, 0.5]
+    np.savez(path, probs=np.eye(2), labels=np.arange(2), classes=np.array(["a", "b"]))
+    assert collect(tiny, [path]).classes == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"probs": np.eye(3)}, "cannot read arrays probs and labels"),
+        ({"probs": np.eye(2), "labels": np.arange(2)}, "probabilities for 3 classes"),
+        ({"probs": np.eye(3), "labels": np.arange(1, 4)}, r"labels must be 0\.\.2, got 1\.\.3"),
+        ({"probs": np.eye(3), "labels": np.array([0, 0, 2])}, "class 'left' has no held-out"),
+    ],
+)
+def test_wrong_probability_files(
+    tiny: Data, tmp_path: Path, content: dict[str, np.ndarray], sentence: str
+) -> None:
+    np.savez(tmp_path / "p.npz", **content)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=sentence):
+        collect(tiny, [tmp_path / "p.npz"])
+
+
+def test_wrong_matrix_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.eye(3))
+    (tmp_path / "t.txt").write_text("no array")
+    for name in ("t.npy", "t.txt", "nowhere.npz"):
+        with pytest.raises(ConfigError, match="cannot read a confusion matrix from"):
+            read(tmp_path / name)
+    with pytest.raises(ConfigError, match="each of its 2 classes"):
+        Confusion(torch.eye(3), ("a", "b"))
+    with pytest.raises(ConfigError, match="negative or NaN"):
+        Confusion(-torch.eye(2), ("a", "b"))
