@@ -18,7 +18,7 @@ LAYERS = [  # a module may import its own layer and those before it
     {"detection"},
     {"config", "display", "history", "result", "model", "run"},
     {"methods"},
-    {"pipeline", "rehearsal", "report", "confusion", "corrupt", "doctor"},
+    {"pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -49,7 +49,7 @@ def test_imports_go_one_way() -> None:
 
 def test_the_report_needs_no_training_code() -> None:
     for name, path, tree in modules():
-        if name == "report":
+        if name == "reporting":
             assert not imported(tree) & {"training", "methods", "run", "pipeline", "model"}, path
             assert "torch" not in path.read_text()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drpl.detection.split import Split
     from drpl.errors import DrplError
     from drpl.pipeline import detect, train
-    from drpl.report.page import report
+    from drpl.reporting.page import report
     from drpl.result import Result
     from drpl.run import Outcome, Run
     from drpl.training.schedule import Schedule
@@ -44,7 +44,7 @@ _HOMES = {
     "train": "drpl.pipeline",
     "detect": "drpl.pipeline",
     "Result": "drpl.result",
-    "report": "drpl.report.page",
+    "report": "drpl.reporting.page",
     # for a method of one's own
     "Run": "drpl.run",
     "Outcome": "drpl.run",

@@ -270,7 +270,7 @@ def report(
     ),
 ) -> None:
     """Put runs side by side on one HTML page."""
-    from drpl.report.page import report as write
+    from drpl.reporting.page import report as write
     from drpl.result import Result
 
     write([Result.load(run) for run in runs], out)

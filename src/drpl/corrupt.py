@@ -15,7 +15,7 @@ from drpl.data.dataset import Data, Dataset, Truth
 from drpl.errors import StorageError
 from drpl.files import storing, write_arrays, write_json, write_whole
 from drpl.noise.transition import realised_matrix
-from drpl.report.noise import picture
+from drpl.reporting.noise import picture
 
 SHOWN = 30  # corrupted samples in the picture
 

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment
 
 from drpl.files import write_whole
-from drpl.report.figures import accuracy_curves, loss_histogram
+from drpl.reporting.figures import accuracy_curves, loss_histogram
 from drpl.result import Result
 
 
@@ -28,7 +28,7 @@ def report(results: Sequence[Result], out: Path | str = "report.html") -> Path:
     ]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"percent": percent, "share": share}
-    template = environment.from_string(files("drpl.report").joinpath("page.html").read_text())
+    template = environment.from_string(files("drpl.reporting").joinpath("page.html").read_text())
     write_whole(Path(out), template.render(runs=runs, curves=accuracy_curves(results, names)))
     return Path(out)
 

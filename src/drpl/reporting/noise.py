@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from drpl.report.figures import CLEAN, NOISY
+from drpl.reporting.figures import CLEAN, NOISY
 
 ANNOTATED = 12  # classes up to which every cell shows its number
 NAMED = 50  # classes up to which every row and column shows its name
