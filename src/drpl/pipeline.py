@@ -29,6 +29,7 @@ from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
 from drpl.files import digest, write_arrays, write_json, write_whole
 from drpl.methods import METHODS
+from drpl.networks import CUSTOM, Builder
 from drpl.noise import inject
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
@@ -52,6 +53,7 @@ def train(
     *,
     method: str | Method = "drpl",
     config: Common | None = None,
+    network: Builder | None = None,
     noise: str | None = None,
     preset: str | Iterable[str] | None = None,
     settings: Iterable[str] = (),
@@ -66,8 +68,9 @@ def train(
     """Train a method on a data set, judge its labels, and write everything to a folder.
 
     `data` is a name, a path, or a data set in memory. `method` is a name, or a function of one's
-    own with its `config`. `settings` are texts such as `"relabel.begin=20"`. Run it again with the
-    same arguments to continue where it stopped.
+    own with its `config`. `network`, a function of the images' shape and the number of classes,
+    takes the place of the one that the settings name. `settings` are texts such as
+    `"relabel.begin=20"`. Run it again with the same arguments to continue where it stopped.
     """
     with processes():
         loaded = as_data(data)
@@ -75,6 +78,8 @@ def train(
             [preset] if isinstance(preset, str) else list(preset or [default_preset(loaded.name)])
         )
         recipe = prepare(method, config, presets, settings)
+        if network:
+            recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
         loaded, manifest = corrupted(loaded, noise, seed)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
         claim(folder, described(recipe, loaded, manifest, presets, seed))
@@ -86,7 +91,7 @@ def train(
             write_json(folder / "provenance.json", provenance(machine))
         with Display(quiet=quiet or rank() > 0) as display:
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
-            run = Run(hidden, recipe.config, seed, folder, machine, display)
+            run = Run(hidden, recipe.config, seed, folder, machine, display, network)
             outcome = (recipe.train if goal == "train" else recipe.detect)(run, recipe.config)
             finish(folder, recipe, loaded, manifest, outcome, seed, machine, goal)
     return Result.load(folder)
@@ -241,7 +246,7 @@ def finish(
     goal: str,
 ) -> None:
     """Write samples, model and, last, `result.json`, whose presence means that all is there."""
-    view = Normalise(data.mean, data.std)
+    view = Normalise(data.mean, data.std, recipe.config.crop)
     probs = predict(outcome.net, data.train.images, view, machine.device).exp()
     if rank() > 0:
         barrier()

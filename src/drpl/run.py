@@ -58,22 +58,23 @@ class Run:
         folder: Path,
         machine: Machine,
         display: Display,
+        network: networks.Builder | None = None,
     ) -> None:
         self.labels, self.classes = data.train.labels, len(data.train.classes)
         self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
         self._config, self._test = config, data.test
         self._images = on_device(data.train.images, machine.device)
-        self._still = Normalise(data.mean, data.std)
+        self._still = Normalise(data.mean, data.std, config.crop)
         self._view = view_for(self._images.shape, config, self._still)
-        self._networks = 0
+        self._network, self._networks = network or config.network, 0
 
     def network(self) -> nn.Module:
         """A fresh network, initialised from the seed and how many were made before."""
         self._networks += 1
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(self._seed, "network", self._networks))
-            shape = self._images.shape
-            net = networks.build(self._config.network, shape, self.classes, self._config.width)
+            shape = self._still.seen(self._images.shape)
+            net = networks.build(self._network, shape, self.classes, self._config.width)
         return net.to(self._machine.device)
 
     def rng(self, *key: int | str) -> torch.Generator:
