@@ -192,10 +192,12 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def on_device(images: Images, device: torch.device) -> Images:
-    """Images in memory move to the device once; files are read as they are needed."""
-    if isinstance(images, TensorImages) and device.type != "cpu":
-        return TensorImages(images.pixels.to(device))
-    return images
+    """Images in memory move to the device once if they fit; others are read as they are needed."""
+    if not isinstance(images, TensorImages) or device.type == "cpu":
+        return images
+    if device.type == "cuda" and images.pixels.nbytes > torch.cuda.mem_get_info(device)[0] // 2:
+        return images
+    return TensorImages(images.pixels.to(device))
 
 
 def view_for(shape: tuple[int, ...], config: Common, still: Normalise) -> Augment:

@@ -1,21 +1,18 @@
 """A folder of images with a sub-folder for each class."""
 
-import statistics as middle
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
-from drpl.data.images import THREADS, FileImages, Images, is_grey, reason
+from drpl.data.holding import hold
 from drpl.errors import DataError
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 TEST_NAMES = ("test", "val", "valid", "validation")
-LARGEST = 64  # pixels a side, unless the user asks for more
-MEMORY = 4 * 2**30  # bytes of decoded pixels that are kept in memory; more is read as needed
 
 
 def folder(root: Path | str, reading: Reading | None = None) -> Data:
@@ -32,22 +29,24 @@ def folder(root: Path | str, reading: Reading | None = None) -> Data:
     classes = tuple(sorted(p.name for p in visible(train_root) if p.is_dir()))
     if not classes:
         raise DataError(f"{train_root} has no sub-folders; put the images of each class into one")
-    train_files, train_labels = listed(train_root, classes)
-    if not train_files:
-        raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
-    check_every_class(train_labels, classes)
-    heads = look(train_files)
-    side = reading.size or chosen_size([min(width, height) for width, height, _ in heads])
-    channels = 1 if all(grey for _, _, grey in heads) else 3
 
-    def part(files: list[Path], labels: torch.Tensor) -> Dataset:
-        images = held(FileImages(files, side, channels))
-        paths = tuple(str(file.relative_to(root)) for file in files)
-        return Dataset(images, labels, classes, paths=paths)
+    def part(where: Path, shape: tuple[int, ...] | None) -> tuple[Dataset, tuple[str, ...]]:
+        names, labels = listed(where, classes, root)
+        if not names:
+            raise DataError(f"{where} has no images ({', '.join(sorted(SUFFIXES))})")
+        if where == train_root:  # before the images are decoded, which can take long
+            check_every_class(labels, classes)
+        images, kept, notes = hold(root, names, reading, where.name, shape)
+        paths = tuple(name for name, whole in zip(names, kept.tolist(), strict=True) if whole)
+        return Dataset(images, labels[kept], classes, paths=paths), notes
 
-    train = part(train_files, train_labels)
-    test = part(*listed(test_root, classes)) if test_root else None
-    return Data(root.resolve().name, train, test, *statistics(train.images))
+    train, notes = part(train_root, None)
+    check_every_class(train.labels, classes)  # also of what could be read
+    test = None
+    if test_root:
+        test, more = part(test_root, train.images.shape)
+        notes += more
+    return Data(root.resolve().name, train, test, *statistics(train.images), notes=notes)
 
 
 def visible(root: Path) -> list[Path]:
@@ -55,42 +54,26 @@ def visible(root: Path) -> list[Path]:
     return sorted(path for path in root.iterdir() if not path.name.startswith("."))
 
 
-def listed(root: Path, classes: tuple[str, ...]) -> tuple[list[Path], torch.Tensor]:
-    """Every image file below the class folders of `root`, with its label."""
-    files: list[Path] = []
-    labels: list[int] = []
+def listed(where: Path, classes: tuple[str, ...], root: Path) -> tuple[list[str], torch.Tensor]:
+    """Every image file below the class folders of `where`, from `root` on, with its label."""
+    names: list[str] = []
+    labels: list[torch.Tensor] = []
     for number, name in enumerate(classes):
-        if (root / name).is_dir():
-            found = [p for p in sorted((root / name).rglob("*")) if p.suffix.lower() in SUFFIXES]
-            files += found
-            labels += [number] * len(found)
-    return files, torch.tensor(labels, dtype=torch.int64)
+        if (where / name).is_dir():
+            found = list(images_below(where / name, str((where / name).relative_to(root))))
+            names += found
+            labels.append(torch.full((len(found),), number))
+    return names, torch.cat(labels) if labels else torch.empty(0, dtype=torch.int64)
 
 
-def look(files: list[Path]) -> list[tuple[int, int, bool]]:
-    """Width, height and greyness of every file, from its first bytes."""
-
-    def head(path: Path) -> tuple[int, int, bool]:
-        try:
-            with Image.open(path) as image:
-                return (*image.size, is_grey(image))
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"cannot read image {path}: {reason(error)}") from error
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(head, files))
-
-
-def chosen_size(sides: list[int]) -> int:
-    """A square that suits most images: the median of the shorter sides, in steps of 8."""
-    return max(8, min(LARGEST, int(middle.median(sides)) // 8 * 8))
-
-
-def held(images: FileImages) -> Images:
-    """In memory when they fit; otherwise as files, each decoded once now to find broken ones."""
-    channels, height, width = images.shape
-    if len(images) * channels * height * width <= MEMORY:
-        return images.in_memory()
-    for part in torch.arange(len(images)).split(1024):
-        images.load(part)
-    return images
+def images_below(where: Path | str, name: str) -> Iterator[str]:
+    """The image files in a folder and its sub-folders, in a fixed order."""
+    with os.scandir(where) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from images_below(entry.path, f"{name}{os.sep}{entry.name}")
+        elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
+            yield f"{name}{os.sep}{entry.name}"
