@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.catalogue import Entry
+from drpl.data import Hold
 
 if TYPE_CHECKING:
     from drpl.result import Result
@@ -29,6 +30,12 @@ PRESET = typer.Option(help="Settings by name or TOML file; several are laid over
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
+HOLD = typer.Option(
+    help="Keep the pixels of files in memory, in a cache on disk, or decode the files each time; "
+    "auto: in memory if they fit, else in a cache."
+)
+CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
+SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 SIZE = typer.Option(help="Pixels a side that files are scaled to [default: by the images].", min=4)
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
@@ -48,6 +55,9 @@ def train(
     seed: Annotated[int, SEED] = 1,
     out: Annotated[Path | None, OUT] = None,
     size: Annotated[int | None, SIZE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -67,6 +77,9 @@ def detect(
     seed: Annotated[int, SEED] = 1,
     out: Annotated[Path | None, OUT] = None,
     size: Annotated[int | None, SIZE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -81,6 +94,9 @@ def carry_out(
     *,
     data: str,
     size: int | None,
+    hold: Hold,
+    cache: Path | None,
+    skip_broken: bool,
     preset: list[str] | None,
     settings: list[str] | None,
     **more: object,
@@ -93,7 +109,8 @@ def carry_out(
     try:
         with distributed.processes():
             chosen = {"goal": goal, "preset": names, "settings": settings or (), **more}
-            result = pipeline.train(load(data, Reading(size)), **chosen)  # type: ignore[arg-type]
+            reading = Reading(size, hold=hold, cache=cache, skip_broken=skip_broken)
+            result = pipeline.train(load(data, reading), **chosen)  # type: ignore[arg-type]
             if distributed.rank() == 0:
                 typer.echo(summary(result))
     except KeyboardInterrupt:

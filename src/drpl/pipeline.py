@@ -35,6 +35,8 @@ from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
 from drpl.training.observe import predict
 
+SHOWN = 5  # notes on the data that are shown before training
+
 Method = Callable[[Run, Any], Outcome]
 
 
@@ -91,6 +93,10 @@ def train(
             write_json(folder / "provenance.json", provenance(machine))
         with Display(quiet=quiet or rank() > 0) as display:
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
+            for note in loaded.notes[:SHOWN]:
+                display.note(note)
+            if len(loaded.notes) > SHOWN:
+                display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
             run = Run(hidden, recipe.config, seed, folder, machine, display, network)
             outcome = (recipe.train if goal == "train" else recipe.detect)(run, recipe.config)
             finish(folder, recipe, loaded, manifest, outcome, seed, machine, goal)
@@ -273,6 +279,7 @@ def finish(
             },
             "flagged": int((~outcome.split.clean).sum()),
             "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
+            "notes": list(data.notes),
             "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
             "epochs": len(rows),
             "seconds": round(sum(row["seconds"] for row in rows), 1),
