@@ -207,7 +207,9 @@ def test_a_truncated_jpeg(mistake: Mistake, photos: Path) -> None:
         (["--device", "cuda"], "device 'cuda' cannot be used"),
         (["--device", "warp"], "device 'warp' cannot be used"),
         (["--set", "network=preact_resnet81"], "did you mean 'preact_resnet18'?"),
-        (["--preset", "webvision", *FAST], "unknown network 'resnet18'"),
+        (["--set", "network=inception_resnet_v2", *FAST], "at least 75 pixels a side, got 8 x 8"),
+        (["--set", "network=custom", *FAST], "a function of your own"),
+        (["--set", "crop=1.5"], "crop must be less than or equal to 1"),
     ],
 )
 def test_wrong_words(mistake: Mistake, words: list[str], sentence: str) -> None:

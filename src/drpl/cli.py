@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.catalogue import Entry
+from drpl.data import Hold
 
 if TYPE_CHECKING:
     from drpl.pipeline import Plan
@@ -32,6 +33,12 @@ PRESET = typer.Option(help="Settings by name or TOML file; several are laid over
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
+HOLD = typer.Option(
+    help="Keep the pixels of files in memory, in a cache on disk, or decode the files each time; "
+    "auto: in memory if they fit, else in a cache."
+)
+CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
+SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 SIZE = typer.Option(help="Pixels a side that files are scaled to [default: by the images].", min=4)
 DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
 DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
@@ -60,6 +67,9 @@ def train(
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     download: Annotated[bool, DOWNLOAD] = False,
     outside: Annotated[list[str] | None, OUTSIDE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -85,6 +95,9 @@ def detect(
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     download: Annotated[bool, DOWNLOAD] = False,
     outside: Annotated[list[str] | None, OUTSIDE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
     device: Annotated[str | None, DEVICE] = None,
     save_every: Annotated[float, SAVE] = 10.0,
     track_every: Annotated[int, TRACK] = 0,
@@ -105,6 +118,9 @@ def carry_out(
     data_dir: Path | None,
     download: bool,
     outside: list[str] | None,
+    hold: Hold,
+    cache: Path | None,
+    skip_broken: bool,
     preset: list[str] | None,
     settings: list[str] | None,
     dry_run: bool = False,
@@ -114,7 +130,15 @@ def carry_out(
     from drpl import distributed, pipeline
     from drpl.data import Reading, load
 
-    reading = Reading(size, data_dir, download, tuple(outside or ()))
+    reading = Reading(
+        size=size,
+        data_dir=data_dir,
+        download=download,
+        outside=tuple(outside or ()),
+        hold=hold,
+        cache=cache,
+        skip_broken=skip_broken,
+    )
     chosen = {"preset": named(preset), "settings": settings or (), **more}
     try:
         with distributed.processes():

@@ -40,6 +40,8 @@ class Common(Settings):
     """Channels of the first stage; the paper's networks have 64."""
     padding: float = Field(default=0.125, ge=0, lt=1)
     """Zero-padding before the random crop, as a share of the side."""
+    crop: float = Field(default=1.0, gt=0, le=1)
+    """Share of the side that is cropped: at random to train, the centre to test."""
     flip: bool = True
     """Whether images are mirrored at random."""
 

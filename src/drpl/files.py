@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -26,21 +26,27 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
-    data = content.encode() if isinstance(content, str) else content
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` in one step, if the block ends well."""
     partial = path.with_name(f".{path.name}.partial")
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def write_json(path: Path, value: Any) -> None:

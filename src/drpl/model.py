@@ -29,7 +29,7 @@ class Model:
 
     net: nn.Module
     classes: tuple[str, ...]
-    shape: tuple[int, ...]  # (channels, height, width), or (features,)
+    shape: tuple[int, ...]  # (channels, height, width) before the crop, or (features,)
     view: Normalise
 
     def predict(self, images: Images) -> Tensor:
@@ -50,18 +50,21 @@ def save(folder: Path, net: nn.Module, config: Common, data: Data) -> None:
             "classes": list(data.train.classes),
             "mean": list(data.mean),
             "std": list(data.std),
+            "crop": config.crop,
         },
     )
 
 
-def load(folder: Path) -> Model:
-    """Read a model back, or say why it cannot be used."""
+def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
+    """Read a model back, or say why it cannot be used; `network` is the user's own, if it was."""
+    folder = Path(folder)
     about = read_json(folder / "model.json")
     path = folder / "model.safetensors"
     try:
         shape, classes = tuple(about["shape"]), tuple(about["classes"])
-        net = networks.build(about["network"], shape, len(classes), about["width"])
-        view = Normalise(tuple(about["mean"]), tuple(about["std"]))
+        view = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
+        name, width = network or about["network"], about["width"]
+        net = networks.build(name, view.seen(shape), len(classes), width)
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
     try:

@@ -30,12 +30,15 @@ from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
 from drpl.files import digest, write_arrays, write_json, write_whole
 from drpl.methods import METHODS
+from drpl.networks import CUSTOM, Builder
 from drpl.noise import confusion as alike
 from drpl.noise import inject
 from drpl.rehearsal import Planned, Rehearsal, peak_memory
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
 from drpl.training.observe import predict
+
+SHOWN = 5  # notes on the data that are shown before training
 
 Method = Callable[[Run, Any], Outcome]
 
@@ -55,6 +58,7 @@ def train(
     *,
     method: str | Method = "drpl",
     config: Common | None = None,
+    network: Builder | None = None,
     noise: str | None = None,
     ood: str | Data | Dataset | None = None,
     confusion: Path | str | None = None,
@@ -71,14 +75,18 @@ def train(
     """Train a method on a data set, judge its labels, and write everything to a folder.
 
     `data` is a name, a path, or a data set in memory. `method` is a name, or a function of one's
-    own with its `config`. `settings` are texts such as `"relabel.begin=20"`. Some noises draw on
-    `ood`, a data set of other classes, or on `confusion`, a file that says which classes look
-    alike. Run it again with the same arguments to continue where it stopped.
+    own with its `config`. `network`, a function of the images' shape and the number of classes,
+    takes the place of the one that the settings name. `settings` are texts such as
+    `"relabel.begin=20"`. Some noises draw on `ood`, a data set of other classes, or on
+    `confusion`, a file that says which classes look alike. Run it again with the same arguments
+    to continue where it stopped.
     """
     with processes():
         loaded = with_outside(as_data(data), ood)
         presets = preset_names(preset, loaded)
         recipe = prepare(method, config, presets, settings)
+        if network:
+            recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
         loaded, manifest = corrupted(loaded, noise, seed, confusion)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
         claim(folder, described(recipe, loaded, manifest, presets, seed))
@@ -89,10 +97,12 @@ def train(
             write_json(folder / "noise.json", manifest)
             write_json(folder / "provenance.json", provenance(machine))
         with Display(quiet=quiet or rank() > 0) as display:
-            for note in loaded.notes:
-                display.note(note)
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
-            run = Run(hidden, recipe.config, seed, folder, machine, display)
+            for note in loaded.notes[:SHOWN]:
+                display.note(note)
+            if len(loaded.notes) > SHOWN:
+                display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
+            run = Run(hidden, recipe.config, seed, folder, machine, display, network)
             outcome = (recipe.train if goal == "train" else recipe.detect)(run, recipe.config)
             finish(folder, recipe, loaded, manifest, outcome, seed, machine, goal)
     return Result.load(folder)
@@ -293,7 +303,7 @@ def finish(
     goal: str,
 ) -> None:
     """Write samples, model and, last, `result.json`, whose presence means that all is there."""
-    view = Normalise(data.mean, data.std)
+    view = Normalise(data.mean, data.std, recipe.config.crop)
     probs = predict(outcome.net, data.train.images, view, machine.device).exp()
     if rank() > 0:
         barrier()
@@ -320,6 +330,7 @@ def finish(
             },
             "flagged": int((~outcome.split.clean).sum()),
             "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
+            "notes": list(data.notes),
             "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
             "epochs": len(rows),
             "seconds": round(sum(row["seconds"] for row in rows), 1),

@@ -62,14 +62,15 @@ class Run:
         folder: Path,
         machine: Machine,
         display: Display,
+        network: networks.Builder | None = None,
     ) -> None:
         self.labels, self.classes = data.train.labels, len(data.train.classes)
         self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
         self._config, self._test = config, data.test
         self._images = on_device(data.train.images, machine.device)
-        self._still = Normalise(data.mean, data.std)
+        self._still = Normalise(data.mean, data.std, config.crop)
         self._view = view_for(self._images.shape, config, self._still)
-        self._networks = 0
+        self._network, self._networks = network or config.network, 0
         self._tracked: dict[str, list[Tensor]] = {}  # a stage's losses [N], epoch by epoch
 
     def network(self) -> nn.Module:
@@ -77,8 +78,8 @@ class Run:
         self._networks += 1
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(self._seed, "network", self._networks))
-            shape = self._images.shape
-            net = networks.build(self._config.network, shape, self.classes, self._config.width)
+            shape = self._still.seen(self._images.shape)
+            net = networks.build(self._network, shape, self.classes, self._config.width)
         return net.to(self._machine.device)
 
     def rng(self, *key: int | str) -> torch.Generator:
@@ -186,10 +187,12 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def on_device(images: Images, device: torch.device) -> Images:
-    """Images in memory move to the device once; files are read as they are needed."""
-    if isinstance(images, TensorImages) and device.type != "cpu":
-        return TensorImages(images.pixels.to(device))
-    return images
+    """Images in memory move to the device once if they fit; others are read as they are needed."""
+    if not isinstance(images, TensorImages) or device.type == "cpu":
+        return images
+    if device.type == "cuda" and images.pixels.nbytes > torch.cuda.mem_get_info(device)[0] // 2:
+        return images
+    return TensorImages(images.pixels.to(device))
 
 
 def view_for(shape: tuple[int, ...], config: Common, still: Normalise) -> Augment:

@@ -47,3 +47,21 @@ def test_images_come_out_channels_last() -> None:
 def test_vectors_are_standardised() -> None:
     x = Normalise((1.0, 2.0), (2.0, 4.0))(torch.tensor([[3.0, 10.0]]), torch.empty(1, 0))
     assert x.tolist() == [[1.0, 2.0]]
+
+
+def test_a_smaller_crop_is_random_to_train_and_central_to_test() -> None:
+    part = Normalise((0.0,), (1.0,), crop=0.5)
+    assert part.seen((1, 4, 4)) == (1, 2, 2)
+    assert part.seen((4,)) == (4,)
+    centre = part(image(), torch.empty(1, 0)) * 255
+    assert torch.allclose(centre, image()[:, :, 1:3, 1:3].float())
+    view = CropFlip(0, False, part)
+    first, last = view(image().expand(2, 1, 4, 4), torch.tensor([[0.0] * 3, [0.999] * 3])) * 255
+    assert torch.allclose(first, image()[0, :, :2, :2].float())
+    assert torch.allclose(last, image()[0, :, 2:, 2:].float())
+    corner = CropFlip(1, False, part)(image(), torch.tensor([[0.0] * 3])) * 255
+    assert corner.flatten().round().tolist() == [0, 0, 0, 1]
+    oblong = torch.zeros(2, 3, 256, 128, dtype=torch.uint8)
+    webvision = CropFlip(0, True, Normalise((0.5,) * 3, (0.5,) * 3, crop=0.875))
+    assert webvision(oblong, torch.rand(2, 3)).shape == (2, 3, 224, 112)
+    assert webvision.normalise(oblong, torch.empty(2, 0)).shape == (2, 3, 224, 112)

@@ -8,8 +8,8 @@ from PIL import Image
 from drpl.data import Reading, load
 from drpl.data.arrays import arrays
 from drpl.data.dataset import check_labels
-from drpl.data.folder import chosen_size, folder, held
-from drpl.data.images import FileImages, TensorImages
+from drpl.data.folder import folder
+from drpl.data.holding import chosen_size
 from drpl.errors import DataError
 
 
@@ -94,13 +94,6 @@ def test_grey_folders_have_one_channel_and_their_own_test_part(tmp_path: Path) -
 
 def test_size_suits_the_images() -> None:
     assert [chosen_size([side]) for side in (5, 28, 33, 500)] == [8, 24, 32, 64]
-
-
-def test_images_that_do_not_fit_stay_files(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = FileImages(sorted(photos.rglob("*.png")), 8, 3)
-    assert isinstance(held(files), TensorImages)
-    monkeypatch.setattr("drpl.data.folder.MEMORY", 10)
-    assert held(files) is files
 
 
 def test_arrays_of_all_kinds() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from drpl.catalogue import Entry, find
 from drpl.errors import DataError, did_you_mean
@@ -54,6 +54,9 @@ FILES = {
 }
 
 
+Hold = Literal["auto", "memory", "cache", "files"]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a data set is read; what does not concern it is passed over."""
@@ -63,6 +66,16 @@ class Reading:
     download: bool = False  # whether a named set that is not there may be fetched
     outside: tuple[str, ...] = ()  # classes that become the source of out-of-distribution noise
     variant: str = ""  # what follows the colon in name:variant
+    hold: Hold = "auto"  # where the pixels of files are kept; auto: in memory if they fit
+    cache: Path | None = None  # folder of the pixels kept on disk; None: .drpl-cache
+    memory: int | None = None  # bytes that pixels may take in memory; None: half of what is free
+    skip_broken: bool = False  # whether files that cannot be read are left out
+
+    def __post_init__(self) -> None:
+        if self.hold not in get_args(Hold):
+            raise DataError(
+                f"unknown hold {self.hold!r}; {did_you_mean(self.hold, get_args(Hold))}"
+            )
 
 
 def load(what: str, reading: Reading | None = None) -> "Data":

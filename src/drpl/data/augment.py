@@ -26,10 +26,11 @@ class Augment(Protocol):
 
 @dataclass(frozen=True)
 class Normalise:
-    """No augmentation: subtract the mean, divide by the deviation."""
+    """No augmentation: cut out the centre, subtract the mean, divide by the deviation."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    crop: float = 1.0  # share of each side that is kept
 
     @property
     def draws(self) -> int:
@@ -37,7 +38,21 @@ class Normalise:
         return 0
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
-        """Normalised floats; images in channels-last order."""
+        """Normalised floats of the centre."""
+        if pixels.ndim == 2:
+            return self.scaled(pixels)
+        (_, height, width), (_, rows, columns) = pixels.shape[1:], self.seen(pixels.shape[1:])
+        top, left = (height - rows) // 2, (width - columns) // 2
+        return self.scaled(pixels[:, :, top : top + rows, left : left + columns])
+
+    def seen(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape that a network sees of images (or vectors) stored in `shape`."""
+        if len(shape) == 1:
+            return shape
+        return (shape[0], *(max(1, round(side * self.crop)) for side in shape[1:]))
+
+    def scaled(self, pixels: Tensor) -> Tensor:
+        """Normalised floats of all pixels; images in channels-last order."""
         mean = torch.tensor(self.mean, device=pixels.device)
         std = torch.tensor(self.std, device=pixels.device)
         if pixels.ndim == 2:
@@ -49,7 +64,7 @@ class Normalise:
 
 @dataclass(frozen=True)
 class CropFlip:
-    """Zero-pad, crop at random, flip at random, then normalise."""
+    """Zero-pad, crop at random to what `normalise` keeps, flip at random, then normalise."""
 
     padding: int
     flip: bool
@@ -62,16 +77,19 @@ class CropFlip:
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
         """One random view of each image."""
-        height, width = pixels.shape[2:]
-        reach = 2 * self.padding + 1
+        _, height, width = self.normalise.seen(pixels.shape[1:])
+        down, across = (
+            stored + 2 * self.padding - kept + 1  # places that a crop can begin
+            for stored, kept in zip(pixels.shape[2:], (height, width), strict=True)
+        )
         u = u.to(pixels.device)
-        rows = (u[:, :1] * reach).long() + torch.arange(height, device=pixels.device)  # [B, H]
+        rows = (u[:, :1] * down).long() + torch.arange(height, device=pixels.device)  # [B, H]
         columns = torch.arange(width, device=pixels.device).expand(len(u), width)
         if self.flip:
             columns = torch.where(u[:, 2:] < 0.5, columns, columns.flip(1))
-        columns = (u[:, 1:2] * reach).long() + columns  # [B, W]
+        columns = (u[:, 1:2] * across).long() + columns  # [B, W]
         # One gather does crop and flip, and leaves the channels last.
         padded = pad(pixels, [self.padding] * 4).permute(0, 2, 3, 1)
         image = torch.arange(len(u), device=pixels.device).view(-1, 1, 1)
         views = padded[image, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
-        return self.normalise(views.permute(0, 3, 1, 2), u)
+        return self.normalise.scaled(views.permute(0, 3, 1, 2))

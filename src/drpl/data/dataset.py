@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor
 
 from drpl.data.images import Images, TensorImages
 from drpl.errors import DataError
+
+LARGEST_PART = 2**24  # numbers in double precision at once
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation per channel of (at most 10,000 evenly chosen) images."""
     chosen = torch.linspace(0, len(images) - 1, min(len(images), 10_000)).long().unique()
     sums, squares, count = torch.zeros(()), torch.zeros(()), 0
-    for part in chosen.split(1000):
+    for part in chosen.split(max(1, min(1000, LARGEST_PART // prod(images.shape)))):
         values = images.load(part).double()
         if values.ndim == 4:
             values = (values / 255).transpose(0, 1).flatten(1).T

@@ -1,23 +1,22 @@
 """A folder of images with a sub-folder for each class."""
 
 import os
-import statistics as middle
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
-from drpl.data.images import THREADS, FileImages, Images, is_grey, reason
+from drpl.data.holding import hold
 from drpl.errors import DataError
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 TEST_NAMES = ("test", "val", "valid", "validation")
-LARGEST = 64  # pixels a side, unless the user asks for more
-Listed = tuple[list[Path], torch.Tensor]  # files and their labels
-MEMORY = 4 * 2**30  # bytes of decoded pixels that are kept in memory; more is read as needed
+
+Listed = tuple[list[str], torch.Tensor]  # files, from the data set's root on, and their labels
+Notes = tuple[str, ...]
+Scale = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation per channel
 
 
 def folder(root: Path | str, reading: Reading | None = None) -> Data:
@@ -34,14 +33,11 @@ def folder(root: Path | str, reading: Reading | None = None) -> Data:
     classes = tuple(sorted(p.name for p in visible(train_root) if p.is_dir()))
     if not classes:
         raise DataError(f"{train_root} has no sub-folders; put the images of each class into one")
-    train_files, train_labels = listed(train_root, classes)
-    if not train_files:
+    train = listed(train_root, classes, root)
+    if not train[0]:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
-    check_every_class(train_labels, classes)
-    test = listed(test_root, classes) if test_root else None
-    return from_files(
-        root.resolve().name, root, classes, (train_files, train_labels), test, reading
-    )
+    test = listed(test_root, classes, root) if test_root else None
+    return from_files(root.resolve().name, root, classes, train, test, reading)
 
 
 def from_files(
@@ -51,19 +47,25 @@ def from_files(
     train: Listed,
     test: Listed | None,
     reading: Reading,
+    shape: tuple[int, int, int] | None = None,
+    scale: Scale | None = None,
 ) -> Data:
-    """A data set of image files below `root`, scaled to one size."""
-    heads = look(train[0])
-    side = reading.size or chosen_size([min(width, height) for width, height, _ in heads])
-    channels = 1 if all(grey for _, _, grey in heads) else 3
+    """A data set of image files below `root`, brought to one size and kept as `reading` asks."""
+    check_every_class(train[1], classes)  # before the images are decoded, which can take long
 
-    def part(files: list[Path], labels: torch.Tensor) -> Dataset:
-        images = held(FileImages(files, side, channels))
-        paths = tuple(os.path.relpath(file, root) for file in files)
-        return Dataset(images, labels, classes, paths=paths)
+    def part(files: Listed, what: str, like: tuple[int, ...] | None) -> tuple[Dataset, Notes]:
+        names, labels = files
+        images, kept, notes = hold(root, names, reading, what, like)
+        paths = tuple(name for name, whole in zip(names, kept.tolist(), strict=True) if whole)
+        return Dataset(images, labels[kept], classes, paths=paths), notes
 
-    first = part(*train)
-    return Data(name, first, part(*test) if test else None, *statistics(first.images))
+    first, notes = part(train, "train", shape)
+    check_every_class(first.labels, classes)  # also of what could be read
+    second = None
+    if test and test[0]:
+        second, more = part(test, "test", first.images.shape)
+        notes += more
+    return Data(name, first, second, *(scale or statistics(first.images)), notes=notes)
 
 
 def visible(root: Path) -> list[Path]:
@@ -71,42 +73,26 @@ def visible(root: Path) -> list[Path]:
     return sorted(path for path in root.iterdir() if not path.name.startswith("."))
 
 
-def listed(root: Path, classes: tuple[str, ...]) -> Listed:
-    """Every image file below the class folders of `root`, with its label."""
-    files: list[Path] = []
-    labels: list[int] = []
+def listed(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
+    """Every image file below the class folders of `where`, from `root` on, with its label."""
+    names: list[str] = []
+    labels: list[torch.Tensor] = []
     for number, name in enumerate(classes):
-        if (root / name).is_dir():
-            found = [p for p in sorted((root / name).rglob("*")) if p.suffix.lower() in SUFFIXES]
-            files += found
-            labels += [number] * len(found)
-    return files, torch.tensor(labels, dtype=torch.int64)
+        if (where / name).is_dir():
+            found = list(images_below(where / name, str((where / name).relative_to(root))))
+            names += found
+            labels.append(torch.full((len(found),), number))
+    return names, torch.cat(labels) if labels else torch.empty(0, dtype=torch.int64)
 
 
-def look(files: list[Path]) -> list[tuple[int, int, bool]]:
-    """Width, height and greyness of every file, from its first bytes."""
-
-    def head(path: Path) -> tuple[int, int, bool]:
-        try:
-            with Image.open(path) as image:
-                return (*image.size, is_grey(image))
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"cannot read image {path}: {reason(error)}") from error
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(head, files))
-
-
-def chosen_size(sides: list[int]) -> int:
-    """A square that suits most images: the median of the shorter sides, in steps of 8."""
-    return max(8, min(LARGEST, int(middle.median(sides)) // 8 * 8))
-
-
-def held(images: FileImages) -> Images:
-    """In memory when they fit; otherwise as files, each decoded once now to find broken ones."""
-    channels, height, width = images.shape
-    if len(images) * channels * height * width <= MEMORY:
-        return images.in_memory()
-    for part in torch.arange(len(images)).split(1024):
-        images.load(part)
-    return images
+def images_below(where: Path | str, name: str) -> Iterator[str]:
+    """The image files in a folder and its sub-folders, in a fixed order."""
+    with os.scandir(where) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from images_below(entry.path, f"{name}{os.sep}{entry.name}")
+        elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
+            yield f"{name}{os.sep}{entry.name}"

@@ -1,18 +1,22 @@
 """Where pixels come from. After `load` every source looks the same."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
+from drpl.data.decoding import Pixels, decode, reason
 from drpl.errors import DataError
 
 THREADS = 8  # decoding waits on disks as much as on cores
+PART = 512  # images that are decoded before the next ones are begun
+
+Broken = dict[int, str]  # index of a file -> its path and what is wrong with it
 
 
 class Images(Protocol):
@@ -61,8 +65,12 @@ class FileImages:
 
     ahead = 2
 
-    def __init__(self, paths: Sequence[Path], size: int, channels: int) -> None:
-        self.paths, self.size, self.channels = tuple(paths), size, channels
+    def __init__(
+        self, paths: Sequence[str | Path], size: int, channels: int, root: Path | str = ""
+    ) -> None:
+        self.paths = tuple(map(str, paths))  # relative to `root`
+        self.root, self.size, self.channels = str(root), size, channels
+        self._threads = ThreadPoolExecutor(THREADS)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,57 +82,30 @@ class FileImages:
 
     def load(self, index: Tensor) -> Tensor:
         """Decode the files of `index`."""
-        with ThreadPoolExecutor(THREADS) as pool:
-            return torch.stack(list(pool.map(self._decode, index.tolist())))
+        pixels, broken = self.attempt(index)
+        if broken:
+            raise DataError(f"cannot read image {next(iter(broken.values()))}")
+        return pixels
 
-    def in_memory(self) -> TensorImages:
-        """All of them, decoded once."""
-        return TensorImages(self.load(torch.arange(len(self))))
+    def attempt(self, index: Tensor) -> tuple[Tensor, Broken]:
+        """The images of `index` that can be read, and why the others can not."""
+        pixels = np.empty((len(index), *self.shape), np.uint8)
+        why = list(self._threads.map(self._decode_into, pixels, index.tolist()))
+        broken = {i: text for i, text in zip(index.tolist(), why, strict=True) if text}
+        whole = [k for k, text in enumerate(why) if not text]
+        return torch.from_numpy(pixels[whole] if broken else pixels), broken
 
-    def _decode(self, i: int) -> Tensor:
-        return decode(self.paths[i], self.size, self.channels)
+    def every(self) -> Iterator[tuple[Tensor, Broken]]:
+        """An attempt at all of them, part by part."""
+        return (self.attempt(part) for part in torch.arange(len(self)).split(PART))
 
-
-def decode(path: Path, size: int, channels: int) -> Tensor:
-    """One file as uint8 [C, size, size]."""
-    try:
-        with Image.open(path) as file:
-            return squared(file, size, channels)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"cannot read image {path}: {reason(error)}") from error
-
-
-def squared(file: Image.Image, size: int, channels: int) -> Tensor:
-    """uint8 [C, size, size]; the aspect is not kept, as in the paper's WebVision."""
-    image = upright(file).resize((size, size), Image.Resampling.BOX, reducing_gap=None)
-    flat = image.convert("L" if channels == 1 else "RGB")
-    pixels = np.asarray(flat).reshape(size, size, channels)
-    return torch.from_numpy(pixels.copy()).permute(2, 0, 1).contiguous()
-
-
-def reason(error: Exception) -> str:
-    """Pillow's complaint in a user's words."""
-    text = str(error)
-    if "cannot identify" in text:
-        return "it is not an image that can be read"
-    return text.splitlines()[0] if text else type(error).__name__
-
-
-def upright(file: Image.Image) -> Image.Image:
-    """The first frame, turned as its camera meant it, in 8 bits, on white where transparent."""
-    image = ImageOps.exif_transpose(file)
-    if image.mode.startswith("I"):  # 16 bits (PNG, TIFF)
-        deep = np.asarray(image).astype(np.int64)
-        return Image.fromarray(
-            (deep >> 8 if deep.max() > 255 else deep).clip(0, 255).astype(np.uint8)
-        )
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        white = Image.new("RGBA", image.size, "white")
-        return Image.alpha_composite(white, image).convert("RGB")
-    return image if image.mode in ("L", "RGB") else image.convert("L" if is_grey(image) else "RGB")
-
-
-def is_grey(image: Image.Image) -> bool:
-    """Whether a file holds no colour by its mode."""
-    return image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
+    def _decode_into(self, row: Pixels, i: int) -> str | None:
+        """Fill `row` with image `i`, or say what is wrong with its file."""
+        path = os.path.join(self.root, self.paths[i])  # noqa: PTH118  a million Paths take long
+        try:
+            row[:] = decode(path, self.size, self.channels)
+        except MemoryError:
+            raise
+        except Exception as error:  # a damaged file makes decoders raise almost anything
+            return f"{path}: {reason(error)}"
+        return None

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from drpl.data import Reading
-from drpl.data.dataset import Data, check_every_class
+from drpl.data.dataset import Data
 from drpl.data.folder import Listed, from_files
 from drpl.data.names import whole
 from drpl.errors import DataError, did_you_mean
@@ -25,25 +25,23 @@ def listing(path: Path, reading: Reading) -> Data:
     wrong = sorted(set(table["split"]) - set(SPLITS))
     if wrong:
         raise DataError(f"{path}: split {wrong[0]!r} is none of {', '.join(SPLITS)}")
-    files = [path.parent / name for name in table["path"]]
-    check_files(files, path)
+    check_files([path.parent / name for name in table["path"]], path)
     names = ordered(set(table["label"]))
     position = {name: number for number, name in enumerate(names)}
 
     def part(split: str) -> Listed:
         index = [i for i, value in enumerate(table["split"]) if value == split]
         labels = torch.tensor([position[table["label"][i]] for i in index], dtype=torch.int64)
-        return [files[i] for i in index], labels
+        return [table["path"][i] for i in index], labels
 
     train, test, val = (part(split) for split in SPLITS)
     if not train[0]:
         raise DataError(f"{path} lists no image for training")
-    check_every_class(train[1], names)
     second = test if test[0] else val
-    data = from_files(path.stem, path.parent, names, train, second if second[0] else None, reading)
+    data = from_files(path.stem, path.parent, names, train, second, reading)
     if test[0] and val[0]:
         note = f"{path} lists test and val images; the {len(val[0])} of val are not used"
-        data = replace(data, notes=(note,))
+        data = replace(data, notes=(*data.notes, note))
     return data
 
 

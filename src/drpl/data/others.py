@@ -10,7 +10,7 @@ from PIL import Image
 
 from drpl.data.arrays import arrays
 from drpl.data.dataset import Data
-from drpl.data.images import is_grey, squared, upright
+from drpl.data.decoding import is_grey, squared, upright
 from drpl.errors import DataError
 
 Pairs = Iterable[tuple[Any, Any]]
@@ -95,7 +95,7 @@ def as_array(image: Any, size: int | None) -> NDArray[Any]:
     """One image or vector as an array."""
     if isinstance(image, Image.Image):
         if size:
-            return squared(image, size, 1 if is_grey(image) else 3).numpy()
+            return squared(image, size, 1 if is_grey(image) else 3)
         return np.asarray(upright(image))
     if isinstance(image, torch.Tensor):
         return image.detach().cpu().numpy()

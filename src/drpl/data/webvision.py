@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 
 from drpl.data import Reading
-from drpl.data.dataset import Data, Dataset
+from drpl.data.dataset import Data
+from drpl.data.folder import Listed, from_files
 from drpl.data.imagenet32 import SCALE
-from drpl.data.images import FileImages
 from drpl.data.listing import check_files
 from drpl.data.names import Term, class_names, read_lines, whole
 from drpl.data.places import found
@@ -38,20 +38,19 @@ def read(root: Path, reading: Reading) -> Data:
     top = max((label for _, label in rows), default=-1) + 1
     names = class_names(range(top), synsets(root))
 
-    def part(rows: list[tuple[str, int]], home: Path) -> Dataset:
-        files = [home / path for path, _ in rows]
-        check_files(files, root)
-        images = FileImages(files, reading.size or SIDE, 3)
-        labels = torch.tensor([label for _, label in rows], dtype=torch.int64)
-        return Dataset(images, labels, names, paths=tuple(path for path, _ in rows))
+    def part(rows: list[tuple[str, int]], home: str) -> Listed:
+        files = [str(Path(home, path)) for path, _ in rows]
+        check_files([root / file for file in files], root)
+        return files, torch.tensor([label for _, label in rows], dtype=torch.int64)
 
     test = None
     if (root / "info" / "val_filelist.txt").is_file():
         val = [row for row in read_list(root, "val_filelist.txt") if row[1] < top]
-        homes = [root / name for name in VAL_FOLDERS]
-        home = next((h for h in homes if val and (h / val[0][0]).is_file()), homes[0])
-        test = part(val, home) if val else None
-    return Data(root.resolve().name, part(rows, root), test, *SCALE)
+        homes = (home for home in VAL_FOLDERS if val and (root / home / val[0][0]).is_file())
+        test = part(val, next(homes, VAL_FOLDERS[0])) if val else None
+    side = reading.size or SIDE
+    name, train = root.resolve().name, part(rows, "")
+    return from_files(name, root, names, train, test, reading, (3, side, side), SCALE)
 
 
 def read_list(root: Path, name: str) -> list[tuple[str, int]]:

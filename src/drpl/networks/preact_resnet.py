@@ -7,7 +7,7 @@ and nothing normalises or activates the output of the last block.
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.errors import ConfigError
+from drpl.networks.layers import check_images, initialise
 
 
 class PreActBlock(nn.Module):
@@ -47,9 +47,7 @@ class PreActResNet18(nn.Module):
             self.stages.append(nn.Sequential(*blocks))
             before = out
         self.classify = nn.Linear(before, classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        initialise(self)
 
     def forward(self, x: Tensor) -> Tensor:
         """Images [B, channels, H, W] -> logits [B, classes]."""
@@ -62,8 +60,5 @@ class PreActResNet18(nn.Module):
 
 def preact_resnet18(shape: tuple[int, ...], classes: int, width: int) -> PreActResNet18:
     """For images of any size and number of channels."""
-    if len(shape) != 3:
-        raise ConfigError(
-            f"preact_resnet18 is for images, the data are vectors of {shape[0]}; use mlp"
-        )
+    check_images("preact_resnet18", shape)
     return PreActResNet18(shape[0], classes, width)

@@ -1,0 +1,23 @@
+"""What several networks share."""
+
+from torch import nn
+
+from drpl.errors import ConfigError
+
+
+def check_images(name: str, shape: tuple[int, ...], least: int = 1) -> None:
+    """Raise if the data are vectors, or images smaller than `least` pixels a side."""
+    if len(shape) != 3:
+        raise ConfigError(f"{name} is for images, the data are vectors of {shape[0]}; use mlp")
+    if min(shape[1:]) < least:
+        raise ConfigError(
+            f"{name} needs images of at least {least} pixels a side, got {shape[1]} x {shape[2]}; "
+            "read them larger with --size"
+        )
+
+
+def initialise(net: nn.Module) -> None:
+    """Draw every convolution from Kaiming's normal distribution, by its fan-out."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

@@ -1,0 +1,84 @@
+"""Memory and the time to the first batch do not grow with the number of images."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from drpl.data import cached
+
+FEW, MANY = 10_000, 100_000
+
+# An epoch without a network, since a network's needs do not depend on the number of images.
+EPOCH = """
+import json, resource, sys, time
+from pathlib import Path
+import torch
+from drpl.data import Reading, cached
+from drpl.data.augment import CropFlip, Normalise
+from drpl.data.folder import folder
+from drpl.training.feed import Feed
+
+torch.set_num_threads(1)
+where, seen = Path(sys.argv[1]), 0
+view = CropFlip(8, True, Normalise((0.5,) * 3, (0.25,) * 3))
+view(torch.zeros(128, 3, 64, 64, dtype=torch.uint8), torch.rand(128, 3))  # torch wakes up
+began = time.perf_counter()
+if where.is_dir():
+    images = folder(where, Reading(size=64, hold="files")).train.images
+else:
+    images = cached.opened(where, "key").images
+for x, index in Feed(images, view, 128, 1, (1, "scale"), torch.device("cpu"))():
+    first = first if seen else time.perf_counter() - began
+    seen += len(index)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"peak": peak, "first": first, "seen": seen}))
+"""
+
+
+def epoch(where: Path) -> dict[str, float]:
+    words = [sys.executable, "-c", EPOCH, str(where)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def write_cache(path: Path, count: int) -> Path:
+    part = torch.randint(0, 256, (1000, 3, 64, 64), dtype=torch.uint8)
+    cached.write(path, "key", (3, 64, 64), ((part, {}) for _ in range(count // 1000)))
+    return path
+
+
+def write_files(root: Path, count: int) -> Path:
+    """A folder of many names for a few small pictures."""
+    draws = np.random.default_rng(1)
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+        pixels = draws.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(root / name / "0.jpg", quality=50)
+        for k in range(1, count // 2):
+            if k % 10_000:
+                (root / name / f"{k}.jpg").hardlink_to(root / name / f"{k - k % 10_000}.jpg")
+            else:  # file systems allow only so many names of one file
+                Image.fromarray(pixels).save(root / name / f"{k}.jpg", quality=50)
+    return root
+
+
+@pytest.mark.slow
+def test_a_cache_of_any_size_takes_the_same_memory_and_starts_as_fast(tmp_path: Path) -> None:
+    few, many = (epoch(write_cache(tmp_path / str(count), count)) for count in (FEW, MANY))
+    assert (few["seen"], many["seen"]) == (FEW, MANY)
+    assert many["peak"] < 1.1 * few["peak"]
+    assert many["first"] < 3 * few["first"] + 0.2
+
+
+@pytest.mark.slow
+def test_a_folder_of_any_size_takes_the_same_memory(tmp_path: Path) -> None:
+    few, many = (epoch(write_files(tmp_path / str(count), count)) for count in (FEW, MANY))
+    assert (few["seen"], many["seen"]) == (FEW, MANY)
+    assert many["peak"] < 1.1 * few["peak"]

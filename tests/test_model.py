@@ -1,0 +1,55 @@
+"""A model on disk looks at images as it did in training, with any network."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import drpl
+from drpl import model
+from drpl.data.dataset import Data
+from drpl.errors import ConfigError
+from tests.conftest import tiny_config, tiny_pixels
+
+
+def small_network(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], classes))
+
+
+def test_prediction_repeats_the_crop(tiny: Data, tmp_path: Path) -> None:
+    config = tiny_config("cross_entropy", 2, "crop=0.75")
+    result = drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
+    assert json.loads((tmp_path / "model.json").read_text())["crop"] == 0.75
+    again = model.load(tmp_path)
+    assert again.shape == (1, 8, 8)
+    assert again.view.seen(again.shape) == (1, 6, 6)
+    confidence = again.predict(tiny.train.images).max(1).values
+    assert confidence.tolist() == pytest.approx(result.samples["confidence"].tolist(), rel=1e-4)
+
+
+def test_the_papers_webvision_runs_on_small_images(tiny: Data, tmp_path: Path) -> None:
+    settings = "network=resnet18", "crop=0.875", "padding=0.0"
+    config = tiny_config("cross_entropy", 1, *settings)
+    drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
+    assert model.load(tmp_path).predict(tiny.train.images).shape == (72, 3)
+
+
+def test_a_network_of_ones_own(tiny: Data, tmp_path: Path) -> None:
+    config = tiny_config("cross_entropy", 6, "crop=0.75")
+    result = drpl.train(
+        tiny,
+        method="cross_entropy",
+        config=config,
+        network=small_network,
+        out=tmp_path,
+        quiet=True,
+    )
+    assert (result.accuracy["last"] or 0) > 80
+    with pytest.raises(ConfigError, match="a function of your own"):
+        model.load(tmp_path)
+    right = tiny_pixels(36, "test")[1]
+    probs = model.load(tmp_path, small_network).predict(tiny.test.images)  # type: ignore[union-attr]
+    assert float((probs.argmax(1) == right).double().mean()) > 0.8
+    assert torch.allclose(probs.sum(1), torch.ones(36))
