@@ -301,6 +301,25 @@ def report(
     typer.echo(f"wrote {out}")
 
 
+@app.command()
+def doctor(
+    data: Annotated[str, DATA],
+    size: Annotated[int | None, SIZE] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
+) -> None:
+    """Look a data set over before training: what is in it, what is odd, what it will take."""
+    from drpl import doctor as practice
+    from drpl.data import Reading, load
+
+    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()), skip_broken=True)
+    path = Path(data)
+    root = path if path.is_dir() else path.parent if path.is_file() else None
+    presets = practice.all_presets() if times else []
+    typer.echo(practice.examine(load(data, reading), root, presets).text())
+
+
 class Kind(StrEnum):
     """What can be listed."""
 

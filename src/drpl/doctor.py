@@ -5,8 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 
 import torch
+from PIL import Image
 
 from drpl.config import PRESETS
 from drpl.data.dataset import Data, Dataset
@@ -37,9 +39,11 @@ class Examination:
         return "\n".join(lines)
 
 
-def examine(data: Data, presets: Sequence[str] = ()) -> Examination:
-    """Count, compare and rehearse."""
+def examine(data: Data, root: Path | None = None, presets: Sequence[str] = ()) -> Examination:
+    """Count, compare and rehearse. `root` is where the paths of image files begin."""
     facts = [("data set", data.name), ("images", shape_of(data)), ("training", parts(data.train))]
+    if root and data.train.paths:
+        facts += seen_in_files(root, data.train.paths)
     if data.test:
         facts.append(("test", parts(data.test)))
     if data.outside:
@@ -60,6 +64,19 @@ def shape_of(data: Data) -> str:
         return f"vectors of {shape[0]}"
     kind = "grey" if shape[0] == 1 else "colour" if shape[0] == 3 else f"{shape[0]} channels"
     return f"{shape[1]} x {shape[2]} pixels, {kind}"
+
+
+def seen_in_files(root: Path, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Sizes and modes of (at most 2,000 evenly chosen) files, from their first bytes."""
+    sizes: list[tuple[int, int]] = []
+    modes: Counter[str] = Counter()
+    for path in paths[:: max(1, len(paths) // 2000)]:
+        with Image.open(root / path) as image:
+            sizes.append(image.size)
+            modes[f"{image.format} {image.mode}"] += 1
+    widths, heights = zip(*sizes, strict=True)
+    yield "sizes", f"{min(widths)} x {min(heights)} to {max(widths)} x {max(heights)} pixels"
+    yield "modes", ", ".join(f"{count} {mode}" for mode, count in modes.most_common())
 
 
 def parts(dataset: Dataset) -> str:
