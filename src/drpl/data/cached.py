@@ -4,10 +4,11 @@ The file holds the pixels, [N, C, H, W], and behind them what they are: a line o
 and a mark. It gets its name when it is whole, so what has the name and the mark can be used.
 """
 
+import hashlib
 import json
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -18,11 +19,13 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
+from drpl.data import Reading
 from drpl.data.images import Broken, FileImages
 from drpl.errors import DataError
-from drpl.files import replacing
+from drpl.files import digest, replacing
 
-MARK = b"drplimg1"
+CACHE = Path(".drpl-cache")
+MARK = b"drplimg1"  # another number when files are decoded to other pixels
 TAIL = 8 + len(MARK)  # bytes: length of the JSON, mark
 
 
@@ -60,6 +63,26 @@ class Cache(NamedTuple):
 
     images: CachedImages
     broken: Broken
+
+
+def address(root: Path, reading: Reading, part: str, shape: tuple[int, ...] | None) -> Path:
+    """The cache of one part of a data set at one size; a changed part takes its place."""
+    where = root.resolve()
+    telling = digest(f"{where} {reading.size} {shape}".encode(errors="surrogateescape"))
+    return (reading.cache or CACHE) / f"{where.name}-{part}-{telling}.images"
+
+
+def fingerprint(root: Path, names: Sequence[str]) -> str:
+    """What tells one state of the files from another: their names, sizes and times."""
+    hashed = hashlib.sha256()
+    for name in names:
+        try:
+            state = os.stat(os.path.join(root, name))  # noqa: PTH116, PTH118  a million Paths
+            line = f"{name}\0{state.st_size}\0{state.st_mtime_ns}\n"
+        except OSError:
+            line = f"{name}\0missing\n"
+        hashed.update(line.encode(errors="surrogateescape"))
+    return hashed.hexdigest()
 
 
 def opened(path: Path, key: str) -> Cache | None:

@@ -3,7 +3,6 @@
 All three give the same bytes. Files that cannot be read are found before anything is trained.
 """
 
-import hashlib
 import os
 from array import array
 from collections.abc import Sequence
@@ -20,9 +19,7 @@ from drpl.data import Reading, cached
 from drpl.data.decoding import head
 from drpl.data.images import PART, THREADS, Broken, FileImages, Images, TensorImages
 from drpl.errors import DataError
-from drpl.files import digest
 
-CACHE = Path(".drpl-cache")
 LARGEST = 64  # pixels a side, unless the user asks for more
 ENOUGH = 8 * 2**30  # bytes taken to be free where the system does not say
 NAMED = 5  # broken files that an error names
@@ -71,7 +68,7 @@ def kept_somewhere(
     """The images that can be read, and what is wrong with the others."""
     budget = reading.memory if reading.memory is not None else free_memory() // 2
     if reading.hold in ("auto", "cache"):
-        path, key = address(root, reading, part, shape), fingerprint(root, names)
+        path, key = cached.address(root, reading, part, shape), cached.fingerprint(root, names)
         if found := cached.opened(path, key):
             images, broken = found
             fits = len(images) * prod(images.shape) <= budget
@@ -107,26 +104,6 @@ def as_files(source: FileImages) -> tuple[FileImages, Broken]:
     return FileImages(
         whole, source.size, source.channels, source.root
     ) if broken else source, broken
-
-
-def address(root: Path, reading: Reading, part: str, shape: tuple[int, ...] | None) -> Path:
-    """The cache of one part of a data set at one size; a changed part takes its place."""
-    where = root.resolve()
-    telling = digest(f"{where} {reading.size} {shape}".encode(errors="surrogateescape"))
-    return (reading.cache or CACHE) / f"{where.name}-{part}-{telling}.images"
-
-
-def fingerprint(root: Path, names: Sequence[str]) -> str:
-    """What tells one state of the files from another: their names, sizes and times."""
-    hashed = hashlib.sha256()
-    for name in names:
-        try:
-            state = os.stat(os.path.join(root, name))  # noqa: PTH116, PTH118  a million Paths
-            line = f"{name}\0{state.st_size}\0{state.st_mtime_ns}\n"
-        except OSError:
-            line = f"{name}\0missing\n"
-        hashed.update(line.encode(errors="surrogateescape"))
-    return hashed.hexdigest()
 
 
 def fitting_shape(root: Path, names: Sequence[str], size: int | None) -> tuple[int, int, int]:
