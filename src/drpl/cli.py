@@ -234,13 +234,16 @@ def noise(
     confusion: Annotated[Path | None, CONFUSION] = None,
     seed: Annotated[int, SEED] = 1,
     size: Annotated[int | None, SIZE] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.corrupt import Roots, corrupt
     from drpl.data import Reading, load
     from drpl.data.outside import with_outside
 
-    loaded = with_outside(load(data, Reading(size)), ood)
+    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()))
+    loaded = with_outside(load(data, reading), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
     )
@@ -266,6 +269,8 @@ def confusion(
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
     size: Annotated[int | None, SIZE] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
@@ -274,7 +279,8 @@ def confusion(
     from drpl.data import Reading, load
     from drpl.data.outside import with_outside
 
-    loaded = with_outside(load(data, Reading(size)), ood)
+    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()))
+    loaded = with_outside(load(data, reading), ood)
     if sources:
         found = collect(loaded, sources)
     else:

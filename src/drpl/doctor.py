@@ -14,6 +14,7 @@ from drpl.config import PRESETS
 from drpl.data.dataset import Data, Dataset
 from drpl.errors import DrplError
 from drpl.pipeline import Plan, rehearse
+from drpl.rehearsal import Speeds
 
 FEW = 20  # images of a class below which it can hardly be learnt
 SOME = 5  # examples named for each finding
@@ -157,9 +158,10 @@ def some(names: Sequence[str]) -> str:
 
 def planned(data: Data, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:
     """What DRPL takes under each preset that fits the data."""
+    speeds: Speeds = {}
     for preset in presets:
         try:
-            yield preset, rehearse(data, preset=preset)
+            yield preset, rehearse(data, preset=preset, speeds=speeds)
         except DrplError:
             continue  # such as a network for images where the data are vectors
 

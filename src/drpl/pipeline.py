@@ -33,7 +33,7 @@ from drpl.methods import METHODS
 from drpl.networks import CUSTOM, Builder
 from drpl.noise import confusion as alike
 from drpl.noise import inject
-from drpl.rehearsal import Planned, Rehearsal, peak_memory
+from drpl.rehearsal import Planned, Rehearsal, Speeds, peak_memory
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
 from drpl.training.observe import predict
@@ -138,6 +138,7 @@ def rehearse(
     settings: Iterable[str] = (),
     seed: int = 1,
     device: str | None = None,
+    speeds: Speeds | None = None,
 ) -> Plan:
     """Go through a method on a data set without training it: stages, steps, time and memory."""
     loaded = with_outside(as_data(data), ood)
@@ -145,7 +146,8 @@ def rehearse(
     loaded, _ = corrupted(loaded, noise, seed, confusion)
     machine = Machine(choose_device(device))
     with Display(quiet=True) as display:
-        rehearsal = Rehearsal(loaded, recipe.config, seed, Path(), machine, display)
+        arguments = (loaded, recipe.config, seed, Path(), machine, display)
+        rehearsal = Rehearsal(*arguments, speeds={} if speeds is None else speeds)
         recipe.train(rehearsal, recipe.config)
     return Plan(rehearsal.plan, peak_memory(machine.device))
 

@@ -26,6 +26,11 @@ STEPS = 4  # rehearsed in each stage; the quickest counts, as the first ones war
 FEW, PIXELS = 16, 1 << 16  # images in a rehearsed step on a CPU: at least, and up to these pixels
 
 
+# Seconds per image and per look at the test set, by stage, network, width and batch: what was
+# measured for one preset serves the others.
+Speeds = dict[tuple[str, str, int, int], tuple[float, float]]
+
+
 @dataclass(frozen=True)
 class Planned:
     """What a stage will take."""
@@ -51,28 +56,39 @@ class BriefFeed(Feed):
 class Rehearsal(Run):
     """Goes through a method's recipe like a run, but takes few steps and writes nothing."""
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: Any, speeds: Speeds) -> None:
         super().__init__(*arguments)
         self.plan: list[Planned] = []
+        self.speeds = speeds
 
     def fit(self, name: str, stage: S, schedule: Schedule) -> S:
         """A few steps, from which the whole stage is reckoned."""
-        device = self._machine.device
-        stage.to(device).train()
-        optimizer = schedule.optimizer(stage.parameters())
+        stage.to(self._machine.device).train()
         batch = min(schedule.batch_size, self._affordable())
-        feed = BriefFeed(self._images, self._view, batch, 1, (self._seed, name), device)
+        key = (self._seed, name)
+        feed = BriefFeed(self._images, self._view, batch, 1, key, self._machine.device)
+        known = (type(stage).__name__, self._config.network, self._config.width, batch)
+        if known in self.speeds:
+            next(iter(stage.epoch(feed)))  # only to learn how many images a pass has
+        else:
+            step = self._step_seconds(stage, schedule, feed)
+            self.speeds[known] = step / batch, self._test_seconds(stage.net)
+        per_image, test = self.speeds[known]
+        steps = ceil(feed.planned / schedule.batch_size)
+        seconds = schedule.epochs * (feed.planned * per_image + test)
+        self.plan.append(Planned(name, schedule.epochs, steps, schedule.batch_size, seconds))
+        return stage
+
+    def _step_seconds(self, stage: Stage, schedule: Schedule, feed: Feed) -> float:
+        """The quickest of a few real steps."""
+        optimizer = schedule.optimizer(stage.parameters())
         moments = [self._now()]
         for terms in stage.epoch(feed):
             optimizer.zero_grad()
             torch.stack(list(terms.values())).sum().backward()
             optimizer.step()
             moments.append(self._now())
-        per_image = min(after - before for before, after in pairwise(moments)) / batch
-        steps = ceil(feed.planned / schedule.batch_size)
-        seconds = schedule.epochs * (feed.planned * per_image + self._test_seconds(stage.net))
-        self.plan.append(Planned(name, schedule.epochs, steps, schedule.batch_size, seconds))
-        return stage
+        return min(after - before for before, after in pairwise(moments))
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
         """Invented losses in two heaps, so that the recipe can go on."""
