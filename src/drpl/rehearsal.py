@@ -93,8 +93,7 @@ class Rehearsal(Run):
     def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
         """Invented losses in two heaps, so that the recipe can go on."""
         draws, count = self.rng(name, "rehearsal"), len(self.labels)
-        high = torch.rand(count, generator=draws) < 0.5
-        losses = torch.rand(count, generator=draws) + 3 * high
+        losses = torch.rand(count, generator=draws) + 3 * (torch.arange(count) % 3 == 0)
         return Evidence(name, losses[None], torch.full((count, self.classes), 1 / self.classes))
 
     def keep(self, split: Split) -> Split:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from drpl.data import Reading, load
 from drpl.data.humans import human_labels
@@ -90,9 +91,36 @@ def webvision(home: Path) -> tuple[Path, Callable[[], object]]:
     return home / "info" / "train_filelist_google.txt", lambda: load(str(home))
 
 
-@pytest.mark.parametrize(
-    "make", [cifar, meta, imagenet, human, idx, packed_idx, listing, webvision]
-)
+def picture(home: Path, suffix: str) -> tuple[Path, Callable[[], object]]:
+    pixels = np.random.default_rng(1).integers(0, 255, (24, 24, 3), dtype=np.uint8)
+    for name in ("a", "b"):
+        (home / name).mkdir(parents=True)
+        Image.fromarray(pixels).save(home / name / f"x{suffix}")
+    return home / "a" / f"x{suffix}", lambda: load(str(home), Reading(hold="memory"))
+
+
+def jpeg(home: Path) -> tuple[Path, Callable[[], object]]:
+    return picture(home, ".jpg")
+
+
+def png(home: Path) -> tuple[Path, Callable[[], object]]:
+    return picture(home, ".png")
+
+
+def webp(home: Path) -> tuple[Path, Callable[[], object]]:
+    return picture(home, ".webp")
+
+
+def npz(home: Path) -> tuple[Path, Callable[[], object]]:
+    home.mkdir()
+    np.savez(home / "x.npz", x=np.zeros((8, 6, 6), np.uint8), y=np.arange(8) % 2)
+    return home / "x.npz", lambda: load(str(home / "x.npz"))
+
+
+SOURCES = [cifar, meta, imagenet, human, idx, packed_idx, listing, webvision, jpeg, png, webp, npz]
+
+
+@pytest.mark.parametrize("make", SOURCES)
 def test_damaged_files(
     tmp_path: Path, make: Callable[[Path], tuple[Path, Callable[[], object]]]
 ) -> None:

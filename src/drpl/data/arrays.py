@@ -1,6 +1,5 @@
 """Arrays in memory or in an `.npz` file: images or vectors, with labels of any kind."""
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, Truth, check_every_class, in_memory, statistics
+from drpl.data.decoding import reason
 from drpl.errors import DataError
 
 Array = NDArray[Any]
@@ -57,10 +57,11 @@ def arrays(
 def npz(path: Path, reading: Reading | None = None) -> Data:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            content = {key: file[key] for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            content = {key: found[key] for key in getattr(found, "files", ())}
+    except Exception as error:  # a damaged archive makes its readers raise almost anything
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
     wanted = {"x", "y"}
     known = wanted | {"x_test", "y_test", "y_true", "classes"}
     if not wanted <= content.keys() or not content.keys() <= known:
