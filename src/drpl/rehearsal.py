@@ -92,8 +92,9 @@ class Rehearsal(Run):
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
         """Invented losses in two heaps, so that the recipe can go on."""
-        draws, count = self.rng(name, "rehearsal"), len(self.labels)
-        losses = torch.rand(count, generator=draws) + 3 * (torch.arange(count) % 3 == 0)
+        count = len(self.labels)
+        u, high = torch.rand(count, generator=self.rng(name)), torch.arange(count) % 3 == 0
+        losses = torch.where(high, 2 + 3 * u**1.5, 1.2 * u**3)
         return Evidence(name, losses[None], torch.full((count, self.classes), 1 / self.classes))
 
     def keep(self, split: Split) -> Split:
