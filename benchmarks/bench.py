@@ -31,7 +31,7 @@ from drpl.files import write_json
 from drpl.methods.cross_entropy import Classify
 from drpl.methods.drpl import PseudoLabel, SemiSupervised
 from drpl.networks import build
-from drpl.pipeline import versions
+from drpl.record import versions
 from drpl.training.equations import cross_entropy, one_hot
 from drpl.training.loop import fit
 from drpl.training.schedule import Schedule

@@ -13,7 +13,7 @@ from drpl.catalogue import Entry
 from drpl.data import Hold
 
 if TYPE_CHECKING:
-    from drpl.pipeline import Plan
+    from drpl.rehearsal import Plan
     from drpl.result import Result
 
 app = typer.Typer(
@@ -52,59 +52,38 @@ DRY = typer.Option("--dry-run", help="Only say what the run would take on this m
 QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 
 
-@app.command()
-def train(
-    data: Annotated[str, DATA],
-    method: Annotated[str, METHOD] = "drpl",
-    noise: Annotated[str | None, NOISE] = None,
-    ood: Annotated[str | None, OOD] = None,
-    confusion: Annotated[Path | None, CONFUSION] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, SET] = None,
-    seed: Annotated[int, SEED] = 1,
-    out: Annotated[Path | None, OUT] = None,
-    size: Annotated[int | None, SIZE] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
-    skip_broken: Annotated[bool, SKIP] = False,
-    device: Annotated[str | None, DEVICE] = None,
-    save_every: Annotated[float, SAVE] = 10.0,
-    track_every: Annotated[int, TRACK] = 0,
-    dry_run: Annotated[bool, DRY] = False,
-    quiet: Annotated[bool, QUIET] = False,
-) -> None:
-    """Train a robust model and list the wrong labels."""
-    carry_out("train", **locals())
+def define(goal: str, about: str) -> None:
+    """The commands `train` and `detect`, which differ in how far they go."""
+
+    @app.command(goal, help=about)
+    def command(
+        data: Annotated[str, DATA],
+        method: Annotated[str, METHOD] = "drpl",
+        noise: Annotated[str | None, NOISE] = None,
+        ood: Annotated[str | None, OOD] = None,
+        confusion: Annotated[Path | None, CONFUSION] = None,
+        preset: Annotated[list[str] | None, PRESET] = None,
+        settings: Annotated[list[str] | None, SET] = None,
+        seed: Annotated[int, SEED] = 1,
+        out: Annotated[Path | None, OUT] = None,
+        size: Annotated[int | None, SIZE] = None,
+        data_dir: Annotated[Path | None, DATA_DIR] = None,
+        download: Annotated[bool, DOWNLOAD] = False,
+        outside: Annotated[list[str] | None, OUTSIDE] = None,
+        hold: Annotated[Hold, HOLD] = "auto",
+        cache: Annotated[Path | None, CACHE] = None,
+        skip_broken: Annotated[bool, SKIP] = False,
+        device: Annotated[str | None, DEVICE] = None,
+        save_every: Annotated[float, SAVE] = 10.0,
+        track_every: Annotated[int, TRACK] = 0,
+        dry_run: Annotated[bool, DRY] = False,
+        quiet: Annotated[bool, QUIET] = False,
+    ) -> None:
+        carry_out(goal, **{name: value for name, value in locals().items() if name != "goal"})
 
 
-@app.command()
-def detect(
-    data: Annotated[str, DATA],
-    method: Annotated[str, METHOD] = "drpl",
-    noise: Annotated[str | None, NOISE] = None,
-    ood: Annotated[str | None, OOD] = None,
-    confusion: Annotated[Path | None, CONFUSION] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, SET] = None,
-    seed: Annotated[int, SEED] = 1,
-    out: Annotated[Path | None, OUT] = None,
-    size: Annotated[int | None, SIZE] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
-    skip_broken: Annotated[bool, SKIP] = False,
-    device: Annotated[str | None, DEVICE] = None,
-    save_every: Annotated[float, SAVE] = 10.0,
-    track_every: Annotated[int, TRACK] = 0,
-    quiet: Annotated[bool, QUIET] = False,
-) -> None:
-    """List the wrong labels only; `train` in the same folder goes on from there."""
-    carry_out("detect", **locals())
+define("train", "Train a robust model and list the wrong labels.")
+define("detect", "List the wrong labels only; `train` in the same folder goes on from there.")
 
 
 FOLDER = ("out", "save_every", "track_every", "quiet")  # of no concern to a dry run
@@ -123,12 +102,13 @@ def carry_out(
     skip_broken: bool,
     preset: list[str] | None,
     settings: list[str] | None,
-    dry_run: bool = False,
+    dry_run: bool,
     **more: object,
 ) -> None:
     """Train, and say what came out; Ctrl-C leaves a run that the same command continues."""
     from drpl import distributed, pipeline
     from drpl.data import Reading, load
+    from drpl.rehearsal import rehearse
 
     reading = Reading(
         size=size,
@@ -145,7 +125,7 @@ def carry_out(
             source = load(data, reading)
             if dry_run:
                 wanted = {key: value for key, value in chosen.items() if key not in FOLDER}
-                typer.echo(forecast(pipeline.rehearse(source, **wanted)))  # type: ignore[arg-type]
+                typer.echo(forecast(rehearse(source, goal=goal, **wanted)))  # type: ignore[arg-type]
                 return
             result = pipeline.train(source, goal=goal, **chosen)  # type: ignore[arg-type]
             if distributed.rank() == 0:

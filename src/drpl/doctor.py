@@ -13,8 +13,7 @@ from PIL import Image
 from drpl.config import PRESETS
 from drpl.data.dataset import Data, Dataset
 from drpl.errors import DrplError
-from drpl.pipeline import Plan, rehearse
-from drpl.rehearsal import Speeds
+from drpl.rehearsal import Plan, Speeds, rehearse
 
 FEW = 20  # images of a class below which it can hardly be learnt
 SOME = 5  # examples named for each finding

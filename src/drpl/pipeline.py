@@ -1,42 +1,30 @@
 """From data to a finished run folder: what `drpl train` and `drpl.train` do."""
 
 import inspect
-import os
-import platform
-import shlex
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import tomli_w
 import torch
-from torch import Tensor
 
 from drpl import data as sources
-from drpl import history, model
 from drpl.catalogue import find
 from drpl.config import Common, compose, default_preset, read_toml
-from drpl.data.augment import Normalise
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
 from drpl.data.outside import with_outside
-from drpl.detection.metrics import score
 from drpl.display import Display
-from drpl.distributed import barrier, processes, rank, world
+from drpl.distributed import barrier, processes, rank
 from drpl.errors import ConfigError, RunError
-from drpl.files import digest, write_arrays, write_json, write_whole
+from drpl.files import digest, write_json, write_whole
 from drpl.methods import METHODS
 from drpl.networks import CUSTOM, Builder
 from drpl.noise import confusion as alike
 from drpl.noise import inject
-from drpl.rehearsal import Planned, Rehearsal, Speeds, peak_memory
+from drpl.record import finish, provenance
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
-from drpl.training.observe import predict
 
 SHOWN = 5  # notes on the data that are shown before training
 
@@ -51,6 +39,10 @@ class Recipe:
     train: Method
     detect: Method
     config: Common
+
+    def towards(self, goal: str) -> Method:
+        """What to run for a goal: `train`, or only `detect`."""
+        return self.train if goal == "train" else self.detect
 
 
 def train(
@@ -103,53 +95,15 @@ def train(
             if len(loaded.notes) > SHOWN:
                 display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
             run = Run(hidden, recipe.config, seed, folder, machine, display, network)
-            outcome = (recipe.train if goal == "train" else recipe.detect)(run, recipe.config)
-            finish(folder, recipe, loaded, manifest, outcome, seed, machine, goal)
+            outcome = recipe.towards(goal)(run, recipe.config)
+            head = headed(recipe, loaded, manifest, seed, goal)
+            finish(folder, outcome, loaded, recipe.config, machine, head)
     return Result.load(folder)
 
 
 def detect(data: str | Data | Dataset, **arguments: Any) -> Result:
     """Find wrong labels only: like `train`, but without training the final model."""
     return train(data, goal="detect", **arguments)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run would take on this machine, measured on a few steps."""
-
-    stages: list[Planned]
-    memory: int  # bytes at the peak
-
-    @property
-    def seconds(self) -> float:
-        """The whole run."""
-        return sum(stage.seconds for stage in self.stages)
-
-
-def rehearse(
-    data: str | Data | Dataset,
-    *,
-    method: str | Method = "drpl",
-    config: Common | None = None,
-    noise: str | None = None,
-    ood: str | Data | Dataset | None = None,
-    confusion: Path | str | None = None,
-    preset: str | Iterable[str] | None = None,
-    settings: Iterable[str] = (),
-    seed: int = 1,
-    device: str | None = None,
-    speeds: Speeds | None = None,
-) -> Plan:
-    """Go through a method on a data set without training it: stages, steps, time and memory."""
-    loaded = with_outside(as_data(data), ood)
-    recipe = prepare(method, config, preset_names(preset, loaded), settings)
-    loaded, _ = corrupted(loaded, noise, seed, confusion)
-    machine = Machine(choose_device(device))
-    with Display(quiet=True) as display:
-        arguments = (loaded, recipe.config, seed, Path(), machine, display)
-        rehearsal = Rehearsal(*arguments, speeds={} if speeds is None else speeds)
-        recipe.train(rehearsal, recipe.config)
-    return Plan(rehearsal.plan, peak_memory(machine.device))
 
 
 def preset_names(preset: str | Iterable[str] | None, data: Data) -> list[str]:
@@ -219,6 +173,21 @@ def described(
     return {"run": run, "settings": recipe.config.model_dump(mode="json")}
 
 
+def headed(
+    recipe: Recipe, data: Data, manifest: dict[str, Any], seed: int, goal: str
+) -> dict[str, Any]:
+    """The first lines of `result.json`: what was run on what."""
+    return {
+        "method": recipe.name,
+        "goal": goal,
+        "dataset": data.name,
+        "samples": len(data.train),
+        "classes": list(data.train.classes),
+        "noise": {key: manifest[key] for key in ("spec", "nominal", "realised")},
+        "seed": seed,
+    }
+
+
 def claim(folder: Path, wanted: dict[str, Any]) -> None:
     """Take a folder for this run, or say that another run lives there."""
     path = folder / "config.toml"
@@ -269,127 +238,3 @@ def choose_device(name: str | None) -> torch.device:
             f"device {chosen!r} cannot be used: {str(error).splitlines()[0]}"
         ) from None
     return device
-
-
-def provenance(machine: Machine) -> dict[str, Any]:
-    """Where and by what a run was made."""
-    return {
-        "versions": versions(),
-        "device": str(machine.device),
-        "processes": world(),
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "command": shlex.join(["drpl", *sys.argv[1:]])
-        if Path(sys.argv[0]).stem in COMMANDS
-        else None,
-    }
-
-
-COMMANDS = ("drpl", "__main__")
-
-
-def versions() -> dict[str, str]:
-    """What computed the numbers."""
-    packages = ("drpl", "torch", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
-
-
-def finish(
-    folder: Path,
-    recipe: Recipe,
-    data: Data,
-    manifest: dict[str, Any],
-    outcome: Outcome,
-    seed: int,
-    machine: Machine,
-    goal: str,
-) -> None:
-    """Write samples, model and, last, `result.json`, whose presence means that all is there."""
-    view = Normalise(data.mean, data.std, recipe.config.crop)
-    probs = predict(outcome.net, data.train.images, view, machine.device).exp()
-    if rank() > 0:
-        barrier()
-        return
-    model.save(folder, outcome.net, recipe.config, data)
-    table = write_samples(folder, data.train, outcome, probs)
-    rows = history.read(folder / "history.jsonl")
-    last = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
-    tested = last and last[-1] is not None
-    wrong = table.get("wrong")
-    write_json(
-        folder / "result.json",
-        {
-            "method": recipe.name,
-            "goal": goal,
-            "dataset": data.name,
-            "samples": len(data.train),
-            "classes": list(data.train.classes),
-            "noise": {key: manifest[key] for key in ("spec", "nominal", "realised")},
-            "seed": seed,
-            "accuracy": {
-                "last": last[-1] if tested else None,
-                "best": max(last) if tested else None,
-            },
-            "flagged": int((~outcome.split.clean).sum()),
-            "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
-            "notes": list(data.notes),
-            "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
-            "epochs": len(rows),
-            "seconds": round(sum(row["seconds"] for row in rows), 1),
-            "versions": versions(),
-        },
-    )
-    barrier()
-
-
-def write_samples(
-    folder: Path, train: Dataset, outcome: Outcome, probs: Tensor
-) -> dict[str, np.ndarray[Any, Any]]:
-    """`samples.csv` for people and `samples.npz` for programs."""
-    split = outcome.split
-    confidence, suggested = probs.max(1)
-    table = {
-        "given": train.labels.numpy(),
-        "suggested": suggested.numpy(),
-        "confidence": confidence.numpy(),
-        "loss": split.losses.numpy(),
-        "p_noisy": split.noisy.numpy(),
-        "flagged": (~split.clean).numpy(),
-    }
-    if train.truth is not None:
-        table["true"] = train.truth.labels.numpy()
-        table["wrong"] = train.truth.is_noisy(train.labels).numpy()
-        table["in_distribution"] = train.truth.in_distribution.numpy()
-    write_arrays(folder / "samples.npz", table)
-    names = np.array(train.classes, dtype=object)
-    frame = pd.DataFrame(
-        {
-            "id": np.arange(len(train)),
-            "path": train.paths or "",
-            "given_label": names[table["given"]],
-            "suggested_label": names[table["suggested"]],
-            "confidence": table["confidence"],
-            "loss": table["loss"],
-            "p_noisy": table["p_noisy"],
-            "flagged": table["flagged"],
-        }
-    )
-    write_whole(
-        folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    )
-    return table
-
-
-def splits_in_order(folder: Path, rows: list[history.Row]) -> list[str]:
-    """The stages that were followed by a split, in the order they were trained."""
-    stages = dict.fromkeys(row["stage"] for row in rows)
-    return [name for name in stages if (folder / "splits" / f"{name}.json").exists()]
-
-
-def scored(folder: Path, stage: str, wrong: np.ndarray[Any, Any] | None) -> dict[str, Any]:
-    """What a split decided and, where the truth is known, how well."""
-    record = model.read_json(folder / "splits" / f"{stage}.json")
-    if wrong is not None:
-        with np.load(folder / "splits" / f"{stage}.npz") as arrays:
-            record["detection"] = score(arrays["losses"], arrays["clean"], wrong)
-    return record

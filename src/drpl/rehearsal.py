@@ -3,19 +3,25 @@
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from math import ceil
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from drpl.config import Common
+from drpl.data.dataset import Data, Dataset
 from drpl.data.images import TensorImages
+from drpl.data.outside import with_outside
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split
-from drpl.run import Run
+from drpl.display import Display
+from drpl.pipeline import Method, as_data, choose_device, corrupted, prepare, preset_names
+from drpl.run import Machine, Run
 from drpl.training.feed import Feed
 from drpl.training.observe import predict
 from drpl.training.schedule import Schedule
@@ -131,3 +137,43 @@ def peak_memory(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would take on this machine, measured on a few steps."""
+
+    stages: list[Planned]
+    memory: int  # bytes at the peak
+
+    @property
+    def seconds(self) -> float:
+        """The whole run."""
+        return sum(stage.seconds for stage in self.stages)
+
+
+def rehearse(
+    data: str | Data | Dataset,
+    *,
+    method: str | Method = "drpl",
+    config: Common | None = None,
+    noise: str | None = None,
+    ood: str | Data | Dataset | None = None,
+    confusion: Path | str | None = None,
+    preset: str | Iterable[str] | None = None,
+    settings: Iterable[str] = (),
+    seed: int = 1,
+    device: str | None = None,
+    goal: str = "train",
+    speeds: Speeds | None = None,
+) -> Plan:
+    """Go through a method on a data set without training it: stages, steps, time and memory."""
+    loaded = with_outside(as_data(data), ood)
+    recipe = prepare(method, config, preset_names(preset, loaded), settings)
+    loaded, _ = corrupted(loaded, noise, seed, confusion)
+    machine = Machine(choose_device(device))
+    with Display(quiet=True) as display:
+        arguments = (loaded, recipe.config, seed, Path(), machine, display)
+        rehearsal = Rehearsal(*arguments, speeds={} if speeds is None else speeds)
+        recipe.towards(goal)(rehearsal, recipe.config)
+    return Plan(rehearsal.plan, peak_memory(machine.device))

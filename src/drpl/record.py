@@ -1,0 +1,139 @@
+"""What a finished run leaves in its folder: samples, model, result, and where it was made."""
+
+import os
+import platform
+import shlex
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from drpl import history, model
+from drpl.config import Common
+from drpl.data.augment import Normalise
+from drpl.data.dataset import Data, Dataset
+from drpl.detection.metrics import score
+from drpl.distributed import barrier, rank, world
+from drpl.files import write_arrays, write_json, write_whole
+from drpl.run import Machine, Outcome
+from drpl.training.observe import predict
+
+COMMANDS = ("drpl", "__main__")
+
+Head = dict[str, Any]
+
+
+def provenance(machine: Machine) -> dict[str, Any]:
+    """Where and by what a run was made."""
+    return {
+        "versions": versions(),
+        "device": str(machine.device),
+        "processes": world(),
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "command": shlex.join(["drpl", *sys.argv[1:]])
+        if Path(sys.argv[0]).stem in COMMANDS
+        else None,
+    }
+
+
+def versions() -> dict[str, str]:
+    """What computed the numbers."""
+    packages = ("drpl", "torch", "numpy", "scipy", "scikit-learn")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def finish(
+    folder: Path, outcome: Outcome, data: Data, config: Common, machine: Machine, head: Head
+) -> None:
+    """Write samples, model and, last, `result.json`, whose presence means that all is there.
+
+    `head` says what was run.
+    """
+    view = Normalise(data.mean, data.std, config.crop)
+    probs = predict(outcome.net, data.train.images, view, machine.device).exp()
+    if rank() > 0:
+        barrier()
+        return
+    model.save(folder, outcome.net, config, data)
+    table = write_samples(folder, data.train, outcome, probs)
+    rows = history.read(folder / "history.jsonl")
+    last = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
+    tested = last and last[-1] is not None
+    wrong = table.get("wrong")
+    write_json(
+        folder / "result.json",
+        {
+            **head,
+            "accuracy": {
+                "last": last[-1] if tested else None,
+                "best": max(last) if tested else None,
+            },
+            "flagged": int((~outcome.split.clean).sum()),
+            "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
+            "notes": list(data.notes),
+            "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
+            "epochs": len(rows),
+            "seconds": round(sum(row["seconds"] for row in rows), 1),
+            "versions": versions(),
+        },
+    )
+    barrier()
+
+
+def write_samples(
+    folder: Path, train: Dataset, outcome: Outcome, probs: Tensor
+) -> dict[str, np.ndarray[Any, Any]]:
+    """`samples.csv` for people and `samples.npz` for programs."""
+    split = outcome.split
+    confidence, suggested = probs.max(1)
+    table = {
+        "given": train.labels.numpy(),
+        "suggested": suggested.numpy(),
+        "confidence": confidence.numpy(),
+        "loss": split.losses.numpy(),
+        "p_noisy": split.noisy.numpy(),
+        "flagged": (~split.clean).numpy(),
+    }
+    if train.truth is not None:
+        table["true"] = train.truth.labels.numpy()
+        table["wrong"] = train.truth.is_noisy(train.labels).numpy()
+        table["in_distribution"] = train.truth.in_distribution.numpy()
+    write_arrays(folder / "samples.npz", table)
+    names = np.array(train.classes, dtype=object)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(len(train)),
+            "path": train.paths or "",
+            "given_label": names[table["given"]],
+            "suggested_label": names[table["suggested"]],
+            "confidence": table["confidence"],
+            "loss": table["loss"],
+            "p_noisy": table["p_noisy"],
+            "flagged": table["flagged"],
+        }
+    )
+    write_whole(
+        folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    )
+    return table
+
+
+def splits_in_order(folder: Path, rows: list[history.Row]) -> list[str]:
+    """The stages that were followed by a split, in the order they were trained."""
+    stages = dict.fromkeys(row["stage"] for row in rows)
+    return [name for name in stages if (folder / "splits" / f"{name}.json").exists()]
+
+
+def scored(folder: Path, stage: str, wrong: np.ndarray[Any, Any] | None) -> dict[str, Any]:
+    """What a split decided and, where the truth is known, how well."""
+    record = model.read_json(folder / "splits" / f"{stage}.json")
+    if wrong is not None:
+        with np.load(folder / "splits" / f"{stage}.npz") as arrays:
+            record["detection"] = score(arrays["losses"], arrays["clean"], wrong)
+    return record
