@@ -1,6 +1,6 @@
 """What several networks share."""
 
-from torch import nn
+from torch import Tensor, nn
 
 from drpl.errors import ConfigError
 
@@ -14,6 +14,26 @@ def check_images(name: str, shape: tuple[int, ...], least: int = 1) -> None:
             f"{name} needs images of at least {least} pixels a side, got {shape[1]} x {shape[2]}; "
             "read them larger with --size"
         )
+
+
+class Staged(nn.Module):
+    """Stem, stages, global average pool, linear classifier."""
+
+    def __init__(
+        self, stem: nn.Module, stages: list[nn.Module], features: int, classes: int
+    ) -> None:
+        super().__init__()
+        self.stem, self.stages = stem, nn.ModuleList(stages)
+        self.classify = nn.Linear(features, classes)
+        initialise(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images [B, channels, H, W] -> logits [B, classes]."""
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        logits: Tensor = self.classify(x.mean((2, 3)))
+        return logits
 
 
 def initialise(net: nn.Module) -> None:

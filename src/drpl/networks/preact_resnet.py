@@ -7,7 +7,7 @@ and nothing normalises or activates the output of the last block.
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.networks.layers import check_images, initialise
+from drpl.networks.layers import Staged, check_images
 
 
 class PreActBlock(nn.Module):
@@ -32,30 +32,19 @@ class PreActBlock(nn.Module):
         return out
 
 
-class PreActResNet18(nn.Module):
-    """Stem, four stages of two blocks, global average pool, linear classifier."""
+class PreActResNet18(Staged):
+    """A 3 x 3 stem and four stages of two blocks."""
 
     def __init__(self, channels: int, classes: int, width: int) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
+        stem = nn.Sequential(
             nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
         )
-        self.stages = nn.ModuleList()
+        stages: list[nn.Module] = []
         before = width
         for out, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
-            blocks = PreActBlock(before, out, stride), PreActBlock(out, out, 1)
-            self.stages.append(nn.Sequential(*blocks))
+            stages.append(nn.Sequential(PreActBlock(before, out, stride), PreActBlock(out, out, 1)))
             before = out
-        self.classify = nn.Linear(before, classes)
-        initialise(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Images [B, channels, H, W] -> logits [B, classes]."""
-        x = self.stem(x)
-        for stage in self.stages:
-            x = stage(x)
-        logits: Tensor = self.classify(x.mean((2, 3)))
-        return logits
+        super().__init__(stem, stages, before, classes)
 
 
 def preact_resnet18(shape: tuple[int, ...], classes: int, width: int) -> PreActResNet18:

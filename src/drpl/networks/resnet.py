@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.networks.layers import check_images, initialise
+from drpl.networks.layers import Staged, check_images
 
 Branch = Callable[[int, int, int], list[nn.Module]]  # (channels, width, stride) -> layers
 
@@ -44,7 +44,7 @@ class Residual(nn.Module):
         return relu(self.branch(x) + self.shortcut(x))
 
 
-class ResNet(nn.Module):
+class ResNet(Staged):
     """Stem, four stages of blocks, global average pool, linear classifier."""
 
     def __init__(
@@ -56,11 +56,8 @@ class ResNet(nn.Module):
         classes: int,
         width: int,
     ) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            *unit(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)
-        )
-        self.stages = nn.ModuleList()
+        stem = nn.Sequential(*unit(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+        stages: list[nn.Module] = []
         before = width
         for number, count in enumerate(blocks):
             stage, inner = nn.Sequential(), width * 2**number
@@ -69,17 +66,8 @@ class ResNet(nn.Module):
                 layers = branch(before, inner, stride)
                 stage.append(Residual(layers, before, growth * inner, stride))
                 before = growth * inner
-            self.stages.append(stage)
-        self.classify = nn.Linear(before, classes)
-        initialise(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Images [B, channels, H, W] -> logits [B, classes]."""
-        x = self.stem(x)
-        for stage in self.stages:
-            x = stage(x)
-        logits: Tensor = self.classify(x.mean((2, 3)))
-        return logits
+            stages.append(stage)
+        super().__init__(stem, stages, before, classes)
 
 
 def resnet18(shape: tuple[int, ...], classes: int, width: int) -> ResNet:
