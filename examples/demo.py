@@ -44,6 +44,7 @@ def main() -> None:
     page = drpl.report([runs[0] for runs in results.values()], wanted.out / "report.html")
     if wanted.save:
         every = [run.summary for runs in results.values() for run in runs]
+        wanted.save.parent.mkdir(parents=True, exist_ok=True)
         wanted.save.write_text(json.dumps(every, indent=2) + "\n")
     console.print(f"Report: {page}\nAll labels, with suggestions: {first.folder / 'samples.csv'}")
 
