@@ -23,9 +23,7 @@ def words(out: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_twenty_kills_leave_no_trace(tmp_path: Path) -> None:
-    began = time.monotonic()
     subprocess.run(words(tmp_path / "whole"), check=True, capture_output=True)
-    length = time.monotonic() - began
     draws = random.Random(7)
     kills, stages = 0, set()
     while not (tmp_path / "killed" / "result.json").exists():
@@ -33,20 +31,26 @@ def test_twenty_kills_leave_no_trace(tmp_path: Path) -> None:
             words(tmp_path / "killed"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         if kills < KILLS:
-            # Long enough to get past the start and on by a few epochs, short enough for twenty.
-            time.sleep(draws.uniform(0.0, 2 * length / KILLS) + start_up(length))
+            wait_for_epochs(running, tmp_path / "killed" / "history.jsonl", draws.choice([0, 1, 2]))
+            time.sleep(draws.uniform(0.0, 0.6))  # anywhere in the next epoch, or between stages
             running.send_signal(signal.SIGKILL)
             kills += 1
         output, _ = running.communicate()
         stages |= {path.stem for path in (tmp_path / "killed" / "stages").glob("*.pt")}
         assert running.returncode in (0, -signal.SIGKILL), output
-    assert kills >= KILLS
+    assert kills == KILLS
     assert len(stages) == 5
     for name in ("model.safetensors", "samples.csv"):
         whole, killed = ((tmp_path / run / name).read_bytes() for run in ("whole", "killed"))
         assert whole == killed, name
 
 
-def start_up(length: float) -> float:
-    """Importing torch takes about this long; a kill before it would test nothing."""
-    return min(4.0, length / 4)
+def wait_for_epochs(running: "subprocess.Popen[bytes]", diary: Path, more: int) -> None:
+    """Until that many epochs were added to the history; with none, somewhere in the start."""
+    before = epochs_in(diary)
+    while more and running.poll() is None and epochs_in(diary) < before + more:
+        time.sleep(0.01)
+
+
+def epochs_in(diary: Path) -> int:
+    return len(diary.read_text().splitlines()) if diary.exists() else 0
