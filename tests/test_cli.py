@@ -1,4 +1,5 @@
 import csv
+import functools
 import io
 import os
 import signal
@@ -305,7 +306,11 @@ def test_ctrl_c_says_how_to_go_on(photos: Path, tmp_path: Path) -> None:
         "0",
     ]
     words += [*FAST, "--set", "relabel_schedule.epochs=3000"]
-    running = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # A background job starts with Ctrl-C ignored; a person at a terminal has it.
+    listening = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(
+        words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=listening
+    )
     diary = tmp_path / "run" / "history.jsonl"
     for _ in range(600):
         if diary.exists() and len(diary.read_text().splitlines()) > 2:
