@@ -92,6 +92,7 @@ def looped(stage: Stage, images: Images | None = None) -> Callable[[], object]:
         stage,
         images or TensorImages(pixels()),
         view,
+        view,
         schedule,
         key=(SEED,),
         device=CPU,
@@ -186,7 +187,8 @@ def growth() -> dict[str, float]:
     jobs = []
     for count in sizes:
         labels = torch.arange(count) % 10
-        evidence = Evidence("bench", some_losses(count)[None], torch.zeros(count, 10))
+        losses = some_losses(count)[None]
+        evidence = Evidence("bench", losses, -losses, torch.zeros(count, 10))
         jobs.append(lambda e=evidence, y=labels: detect(e, y, 0.5, min_labelled=0.35))
     for count, seconds in zip(sizes, best_of_interleaved(*jobs), strict=True):
         per_sample[str(count)] = round(seconds / count * 1e9, 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from drpl.files import storing, write_whole
 
-Row = dict[str, Any]  # stage, epoch, rate, terms, accuracy, seconds
+Row = dict[str, Any]  # stage, epoch, rate, terms, accuracy, images, seconds
 
 
 def append(path: Path, row: Row) -> None:

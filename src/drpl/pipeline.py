@@ -39,6 +39,7 @@ class Recipe:
     train: Method
     detect: Method
     config: Common
+    oracle: bool = False  # is told the truth
 
     def towards(self, goal: str) -> Method:
         """What to run for a goal: `train`, or only `detect`."""
@@ -94,7 +95,8 @@ def train(
                 display.note(note)
             if len(loaded.notes) > SHOWN:
                 display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
-            run = Run(hidden, recipe.config, seed, folder, machine, display, network)
+            truth = loaded.train.truth if recipe.oracle else None
+            run = Run(hidden, recipe.config, seed, folder, machine, display, network, truth)
             outcome = recipe.towards(goal)(run, recipe.config)
             head = headed(recipe, loaded, manifest, seed, goal)
             finish(folder, outcome, loaded, recipe.config, machine, head)
@@ -132,7 +134,8 @@ def prepare(
         return Recipe(Path(inspect.getfile(method)).stem, method, method, config)
     module = find("method", method, METHODS).load()
     config = config or compose(module.Config, method, presets, settings)
-    return Recipe(method, module.train, getattr(module, "detect_noise", module.train), config)
+    detect_only = getattr(module, "detect_noise", module.train)
+    return Recipe(method, module.train, detect_only, config, getattr(module, "ORACLE", False))
 
 
 def corrupted(

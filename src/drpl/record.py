@@ -79,6 +79,7 @@ def finish(
             "notes": list(data.notes),
             "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
             "epochs": len(rows),
+            "images": sum(row["images"] for row in rows),
             "seconds": round(sum(row["seconds"] for row in rows), 1),
             "versions": versions(),
         },

@@ -29,6 +29,7 @@ from drpl.training.stage import Stage
 
 S = TypeVar("S", bound=Stage)
 STEPS = 4  # rehearsed in each stage; the quickest counts, as the first ones warm up
+FORWARD = 1 / 3  # of a step's work is its forward pass
 FEW, PIXELS = 16, 1 << 16  # images in a rehearsed step on a CPU: at least, and up to these pixels
 
 
@@ -49,14 +50,25 @@ class Planned:
 
 
 class BriefFeed(Feed):
-    """A few batches of each pass; it counts the images that a whole pass would give."""
+    """A few batches of each pass; it counts the images that whole passes would give."""
 
-    planned = 0
+    planned = 0  # to train on
+    looked = 0  # to look at
+    classes = 2
 
-    def __call__(self, subset: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    def __call__(
+        self, subset: Tensor | None = None, *, views: int = 1, batch_size: int | None = None
+    ) -> Iterator[tuple[Tensor, ...]]:
         """The first batches of a pass."""
         self.planned += len(self.images) if subset is None else len(subset)
-        return islice(super().__call__(subset), STEPS)
+        smaller = None if batch_size is None else min(batch_size, self.batch_size)
+        return islice(super().__call__(subset, views=views, batch_size=smaller), STEPS)
+
+    def look(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
+        """Nobody looks; the predictions are invented."""
+        self.looked += len(self.images)
+        invented = torch.randn(len(self.images), self.classes, generator=self.shared_rng)
+        return invented.log_softmax(1).to(self.device)
 
 
 class Rehearsal(Run):
@@ -72,7 +84,17 @@ class Rehearsal(Run):
         stage.to(self._machine.device).train()
         batch = min(schedule.batch_size, self._affordable())
         key = (self._seed, name)
-        feed = BriefFeed(self._images, self._view, batch, 1, key, self._machine.device)
+        # The last epoch: what a stage does in the end, it does in most of its epochs.
+        feed = BriefFeed(
+            self._images,
+            self._view,
+            self._still,
+            batch,
+            schedule.epochs,
+            key,
+            self._machine.device,
+        )
+        feed.classes = self.classes
         known = (type(stage).__name__, self._config.network, self._config.width, batch)
         if known in self.speeds:
             next(iter(stage.epoch(feed)))  # only to learn how many images a pass has
@@ -81,7 +103,8 @@ class Rehearsal(Run):
             self.speeds[known] = step / batch, self._test_seconds(stage.net)
         per_image, test = self.speeds[known]
         steps = ceil(feed.planned / schedule.batch_size)
-        seconds = schedule.epochs * (feed.planned * per_image + test)
+        looks = feed.looked * per_image * FORWARD
+        seconds = schedule.epochs * (feed.planned * per_image + looks + test)
         self.plan.append(Planned(name, schedule.epochs, steps, schedule.batch_size, seconds))
         return stage
 
@@ -101,7 +124,12 @@ class Rehearsal(Run):
         count = len(self.labels)
         u, high = torch.rand(count, generator=self.rng(name)), torch.arange(count) % 3 == 0
         losses = torch.where(high, 2 + 3 * u**1.5, 1.2 * u**3)
-        return Evidence(name, losses[None], torch.full((count, self.classes), 1 / self.classes))
+        evenly = torch.full((count, self.classes), 1 / self.classes)
+        return Evidence(name, losses[None], -losses[None], evenly)
+
+    def keep_evidence(self, evidence: Evidence) -> Evidence:
+        """Nothing is kept."""
+        return evidence
 
     def keep(self, split: Split) -> Split:
         """Nothing is kept."""
@@ -173,7 +201,8 @@ def rehearse(
     loaded, _ = corrupted(loaded, noise, seed, confusion)
     machine = Machine(choose_device(device))
     with Display(quiet=True) as display:
-        arguments = (loaded, recipe.config, seed, Path(), machine, display)
+        truth = loaded.train.truth if recipe.oracle else None
+        arguments = (loaded, recipe.config, seed, Path(), machine, display, None, truth)
         rehearsal = Rehearsal(*arguments, speeds={} if speeds is None else speeds)
         recipe.towards(goal)(rehearsal, recipe.config)
     return Plan(rehearsal.plan, peak_memory(machine.device))

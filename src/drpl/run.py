@@ -11,19 +11,19 @@ from torch import Tensor, nn, optim
 from drpl import history, networks
 from drpl.config import Common
 from drpl.data.augment import Augment, CropFlip, Normalise
-from drpl.data.dataset import Data
+from drpl.data.dataset import Data, Truth
 from drpl.data.images import Images, TensorImages
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split
 from drpl.display import Display
 from drpl.distributed import barrier, check_agreement, rank
-from drpl.errors import RunError
+from drpl.errors import ConfigError, RunError
 from drpl.files import write_arrays, write_json
 from drpl.randomness import derive, rng
 from drpl.training import checkpoint
 from drpl.training.checkpoint import Checkpoint
 from drpl.training.loop import fit
-from drpl.training.observe import accuracy, losses, predict
+from drpl.training.observe import accuracy, losses, margins, predict
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
 
@@ -63,15 +63,24 @@ class Run:
         machine: Machine,
         display: Display,
         network: networks.Builder | None = None,
+        truth: Truth | None = None,
     ) -> None:
         self.labels, self.classes = data.train.labels, len(data.train.classes)
+        self._truth = truth
         self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
         self._config, self._test = config, data.test
         self._images = on_device(data.train.images, machine.device)
         self._still = Normalise(data.mean, data.std, config.crop)
         self._view = view_for(self._images.shape, config, self._still)
         self._network, self._networks = network or config.network, 0
-        self._tracked: dict[str, list[Tensor]] = {}  # a stage's losses [N], epoch by epoch
+        self._tracked: dict[str, list[Tensor]] = {}  # [2, N] losses, margins by epoch
+
+    @property
+    def truth(self) -> Truth:
+        """The true labels, which only oracles are given."""
+        if self._truth is None:
+            raise ConfigError("an oracle needs the true labels, and these data come without them")
+        return self._truth
 
     def network(self) -> nn.Module:
         """A fresh network, initialised from the seed and how many were made before."""
@@ -114,6 +123,7 @@ class Run:
             stage,
             self._images,
             self._view,
+            self._still,
             schedule,
             key=(self._seed, name),
             device=machine.device,
@@ -123,7 +133,7 @@ class Run:
         for epoch in epochs:
             last = epoch.number == schedule.epochs
             if machine.tracks(epoch.number) and not last:
-                tracked.append(losses(self._look(name, stage.net, epoch.number), self.labels))
+                tracked.append(self._judged(self._look(name, stage.net, epoch.number)))
             tested = self._accuracy(stage.net)
             now = time.monotonic()
             shown.epoch(epoch.number, tested, sum(epoch.terms.values()))
@@ -131,7 +141,7 @@ class Run:
                 history.append(diary, epoch.row(name, tested, now - began))
             if rank() == 0 and (last or now - saved >= machine.save_every):
                 kept = None if last else optimizer.state_dict()
-                rows = torch.stack(tracked) if tracked else torch.empty(0, len(self.labels))
+                rows = torch.stack(tracked) if tracked else torch.empty(0, 2, len(self.labels))
                 checkpoint.write(path, Checkpoint(epoch.number, stage.state_dict(), kept, rows))
                 saved = now
             began = now
@@ -147,11 +157,13 @@ class Run:
         if path.exists():
             return read_evidence(path)
         log_probs = self._look(name, net, 0, augmented)
-        now = losses(log_probs, self.labels)[None]
-        before = [row[None] for row in self._tracked.get(name, [])]
-        evidence = Evidence(name, torch.cat([*before, now]), log_probs.exp())
+        rows = torch.stack([*self._tracked.get(name, []), self._judged(log_probs)])
+        return self.keep_evidence(Evidence(name, rows[:, 0], rows[:, 1], log_probs.exp()))
+
+    def keep_evidence(self, evidence: Evidence) -> Evidence:
+        """Record what a network, or a method's own table, says of every sample."""
         if rank() == 0:
-            write_arrays(path, evidence.arrays())
+            write_arrays(self._folder / "evidence" / f"{evidence.stage}.npz", evidence.arrays())
         barrier()
         return evidence
 
@@ -169,6 +181,10 @@ class Run:
         key = (self._seed, name, "observe", epoch)
         view = self._view if augmented else self._still
         return predict(net, self._images, view, self._machine.device, key)
+
+    def _judged(self, log_probs: Tensor) -> Tensor:
+        """Losses and margins of the given labels. [2, N]"""
+        return torch.stack([losses(log_probs, self.labels), margins(log_probs, self.labels)])
 
     def _accuracy(self, net: nn.Module) -> float | None:
         if self._test is None:

@@ -48,7 +48,7 @@ def three_epochs(data: Data) -> list[bytes]:
     return [
         x.numpy().tobytes()
         for epoch in (1, 2, 3)
-        for x, _ in Feed(data.train.images, view, 7, epoch, (1, "s"), torch.device("cpu"))()
+        for x, _ in Feed(data.train.images, view, view, 7, epoch, (1, "s"), torch.device("cpu"))()
     ]
 
 

@@ -33,7 +33,7 @@ if where.is_dir():
     images = folder(where, Reading(size=64, hold="files")).train.images
 else:
     images = cached.opened(where, "key").images
-for x, index in Feed(images, view, 128, 1, (1, "scale"), torch.device("cpu"))():
+for x, index in Feed(images, view, view, 128, 1, (1, "scale"), torch.device("cpu"))():
     first = first if seen else time.perf_counter() - began
     seen += len(index)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -5,7 +5,7 @@ from drpl.detection.split import detect
 
 
 def evidence(losses: torch.Tensor, classes: int = 4) -> Evidence:
-    return Evidence("relabel", losses[None], torch.zeros(len(losses), classes))
+    return Evidence("relabel", losses[None], -losses[None], torch.zeros(len(losses), classes))
 
 
 def separated(count: int = 400) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

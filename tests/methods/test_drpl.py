@@ -23,7 +23,7 @@ LABELS = torch.arange(12) % 3
 def feed(epoch: int, batch: int = 12) -> Feed:
     images = TensorImages(torch.randn(12, 4, generator=rng("x")))
     view = Normalise((0.0,) * 4, (1.0,) * 4)
-    return Feed(images, view, batch, epoch, (1, "test"), torch.device("cpu"))
+    return Feed(images, view, view, batch, epoch, (1, "test"), torch.device("cpu"))
 
 
 def net() -> nn.Module:

@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import pytest
 import torch
 from PIL import Image
 
 from drpl.data.augment import CropFlip, Normalise
 from drpl.data.images import FileImages, Images, TensorImages
+from drpl.errors import TrainingError
 from drpl.training.feed import Feed
 from tests.conftest import tiny_pixels
 
@@ -13,7 +15,7 @@ VIEW = CropFlip(1, True, Normalise((0.5,), (0.25,)))
 
 
 def feed(images: Images, epoch: int = 1, batch: int = 16, seed: int = 1) -> Feed:
-    return Feed(images, VIEW, batch, epoch, (seed, "stage"), CPU)
+    return Feed(images, VIEW, VIEW, batch, epoch, (seed, "stage"), CPU)
 
 
 def test_every_sample_once_in_another_order_each_epoch() -> None:
@@ -62,3 +64,30 @@ def test_files_give_the_same_batches_as_memory(tmp_path: Path) -> None:
     for (x, i), (y, j) in zip(feed(files)(), feed(TensorImages(pixels))(), strict=True):
         assert torch.equal(x, y)
         assert torch.equal(i, j)
+
+
+def test_two_views_of_the_same_images_and_a_walk_without_end() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+    one = feed(images)
+    first, second, i = next(one(views=2, batch_size=24))
+    assert first.shape == second.shape == (24, 1, 8, 8)
+    assert not torch.equal(first, second)
+    alone, same = next(feed(images)(batch_size=24))
+    assert torch.equal(same, i)
+    assert torch.equal(alone, first)  # a second view leaves the first as it is
+    walk = one.forever(torch.arange(20), batch_size=10)
+    seen = [next(walk)[-1] for _ in range(6)]
+    assert [len(set(torch.cat(seen[k : k + 2]).tolist())) for k in (0, 2, 4)] == [20, 20, 20]
+    assert one.served == 24 * 2 + 60
+    with pytest.raises(TrainingError, match="no samples left"):
+        next(one.forever(torch.arange(0)))
+
+
+def test_a_look_is_in_evaluation_mode_and_leaves_the_network_as_it_was() -> None:
+    images = TensorImages(tiny_pixels(20, "train")[0])
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3), torch.nn.Dropout(0.5))
+    one = feed(images)
+    looks = [one.look(net, augmented=True) for _ in range(2)]
+    assert net.training
+    assert not torch.equal(*looks)  # new views each time
+    assert torch.allclose(looks[0].exp().sum(1), torch.ones(20))

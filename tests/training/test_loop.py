@@ -41,7 +41,8 @@ def run(stage: Stage, schedule: Schedule, done: int = 0) -> list[Epoch]:
     images = TensorImages(torch.zeros(20, 2))
     sgd = schedule.optimizer(stage.parameters())
     view = Normalise((0.0, 0.0), (1.0, 1.0))
-    return list(fit(stage, images, view, schedule, key=(1,), device=CPU, optimizer=sgd, done=done))
+    run = {"key": (1,), "device": CPU, "optimizer": sgd, "done": done}
+    return list(fit(stage, images, view, view, schedule, **run))  # type: ignore[arg-type]
 
 
 def plain(epochs: int, *rates: tuple[int, float]) -> Schedule:

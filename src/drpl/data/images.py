@@ -1,6 +1,7 @@
 """Where pixels come from. After `load` every source looks the same."""
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -109,3 +110,22 @@ class FileImages:
         except Exception as error:  # a damaged file makes decoders raise almost anything
             return f"{path}: {reason(error)}"
         return None
+
+
+def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each batch with its pixels, the next ones being read while this one is worked on."""
+    if not images.ahead:
+        for index in batches:
+            yield index, images.load(index)
+        return
+    with ThreadPoolExecutor(1) as reader:
+        waiting = deque(
+            (index, reader.submit(images.load, index)) for index in batches[: images.ahead]
+        )
+        for k in range(len(batches)):
+            index, pixels = waiting.popleft()
+            ready = pixels.result()
+            if k + images.ahead < len(batches):
+                following = batches[k + images.ahead]
+                waiting.append((following, reader.submit(images.load, following)))
+            yield index, ready

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+TABLES = ("losses", "margins", "probs")
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -14,6 +16,7 @@ class Evidence:
 
     stage: str
     losses: Tensor  # [E, N] one row per observation, the last row is now
+    margins: Tensor  # [E, N] how far the given label's logit lies above the best other one
     probs: Tensor  # [N, C]
 
     @property
@@ -23,12 +26,11 @@ class Evidence:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What goes to disk."""
-        return {"losses": self.losses.numpy(), "probs": self.probs.numpy()}
+        return {name: getattr(self, name).numpy() for name in TABLES}
 
     @classmethod
     def read(cls, path: Path) -> "Evidence":
         """From disk; the stage is the file's name."""
         with path.open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
-            losses, probs = torch.from_numpy(arrays["losses"]), torch.from_numpy(arrays["probs"])
-        return cls(path.stem, losses, probs)
+            return cls(path.stem, *(torch.from_numpy(arrays[name]) for name in TABLES))

@@ -10,6 +10,7 @@ what lies between, as in the released code; every sample is scored, the trimmed 
 
 from dataclasses import dataclass, field, replace
 from math import isfinite, log
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,6 +101,15 @@ class BetaMixture:
             beta=(beta[0], beta[1]),
             weight=(weight[0], weight[1]),
         )
+
+    def record(self) -> dict[str, Any]:
+        """What goes to disk."""
+        return {
+            "alpha": list(self.alpha),
+            "beta": list(self.beta),
+            "weight": list(self.weight),
+            "scale": [self.scale.lo, self.scale.hi] if self.scale else None,
+        }
 
     def log_joint(self, log_x: Tensor, log_1mx: Tensor, k: int) -> Tensor:
         """log (w_k Beta(x; a_k, b_k))."""

@@ -22,7 +22,7 @@ class Split:
     noisy: Tensor  # [N] probability of noise
     threshold: float
     clean: Tensor  # [N] bool: keeps its label
-    mixture: BetaMixture
+    mixture: BetaMixture | None  # None: decided otherwise
     notes: tuple[str, ...]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -35,19 +35,12 @@ class Split:
 
     def record(self) -> dict[str, Any]:
         """What goes to disk beside the per-sample tables."""
-        m = self.mixture
-        scale = m.scale
         return {
             "stage": self.stage,
             "threshold": self.threshold,
             "labelled": int(self.clean.sum()),
             "unlabelled": int((~self.clean).sum()),
-            "mixture": {
-                "alpha": list(m.alpha),
-                "beta": list(m.beta),
-                "weight": list(m.weight),
-                "scale": [scale.lo, scale.hi] if scale else None,
-            },
+            "mixture": self.mixture.record() if self.mixture else None,
             "notes": list(self.notes),
         }
 

@@ -65,7 +65,7 @@ def loss_histogram(result: Result, stage: dict[str, Any]) -> str:
     figure, axes = canvas(
         f"Loss after stage {stage['stage']!r}", "loss against the given label", "density"
     )
-    low, high = stage["mixture"]["scale"]
+    low, high = scale_of(stage, losses)
     top = min(float(losses.max()), high + 0.1 * (high - low)) or 1.0
     bins = np.linspace(0, top, 60)
     groups = [losses] if wrong is None else [losses[~wrong], losses[wrong]]
@@ -78,9 +78,17 @@ def loss_histogram(result: Result, stage: dict[str, Any]) -> str:
         stacked=True,
         label=["all samples"] if wrong is None else ["clean", "noisy"],
     )
-    draw_mixture(axes, stage, low, high)
+    if stage["mixture"]:
+        draw_mixture(axes, stage, low, high)
     axes.legend(fontsize="small")
     return svg(figure)
+
+
+def scale_of(stage: dict[str, Any], losses: NDArray[Any]) -> tuple[float, float]:
+    """Between which losses a stage's histogram is drawn."""
+    mixture = stage["mixture"]
+    low, high = mixture["scale"] if mixture else np.percentile(losses, [5, 95])
+    return float(low), float(high)
 
 
 def draw_mixture(axes: Axes, stage: dict[str, Any], low: float, high: float) -> None:

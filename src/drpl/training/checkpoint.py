@@ -23,7 +23,7 @@ class Checkpoint:
     epoch: int
     stage: dict[str, Any]
     optimizer: dict[str, Any] | None
-    tracked: Tensor  # [E, N] losses observed so far
+    tracked: Tensor  # [E, 2, N] losses and margins observed so far
 
     @property
     def finished(self) -> bool:

@@ -1,16 +1,16 @@
 """An epoch's access to the images: shuffled, augmented, in batches."""
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from drpl.data.augment import Augment
-from drpl.data.images import Images
-from drpl.distributed import rank, world
+from drpl.data.images import Images, loaded
+from drpl.distributed import agree_on_batchnorm, rank, world
+from drpl.errors import TrainingError
 from drpl.randomness import Key, rng
+from drpl.training.observe import predict
 
 SMALLEST = 6  # a last batch below this is skipped, as in the released code: too few for batch norm
 
@@ -22,52 +22,61 @@ class Feed:
         self,
         images: Images,
         augment: Augment,
+        still: Augment,
         batch_size: int,
         epoch: int,
         key: Key,
         device: torch.device,
     ) -> None:
-        self.images, self.augment, self.batch_size = images, augment, batch_size
+        self.images, self.augment, self.still = images, augment, still
+        self.batch_size = batch_size
         self.epoch = epoch  # 1, 2, 3, ...
         self.key, self.device = (*key, epoch), device
         self.rng = rng(*self.key, "own", rank())  # this process's draws: mixup
         self.shared_rng = rng(*self.key, "shared")  # the same on every process: whom to relabel
         self.passes = 0
+        self.served = 0  # images shown to a network so far, on all processes together
 
-    def __call__(self, subset: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Augmented images [B, ...] and their indices [B], in random order."""
+    def __call__(
+        self, subset: Tensor | None = None, *, views: int = 1, batch_size: int | None = None
+    ) -> Iterator[tuple[Tensor, ...]]:
+        """Augmented images [B, ...] and their indices [B], in random order.
+
+        With two views a batch is (x1, x2, i): the same images, augmented twice.
+        """
         self.passes += 1
         key = (*self.key, self.passes)
         whole = torch.arange(len(self.images)) if subset is None else subset.cpu()
         order = whole[torch.randperm(len(whole), generator=rng(*key, "order"))]
         # A row for every sample, so a view does not depend on the batch it comes in.
-        uniforms = torch.rand(len(self.images), self.augment.draws, generator=rng(*key, "views"))
-        for index, pixels in loaded(self.images, self._own(order)):
-            x = self.augment(pixels.to(self.device, non_blocking=True), uniforms[index])
-            yield x, index.to(self.device)
+        shape = (views, len(self.images), self.augment.draws)
+        uniforms = torch.rand(shape, generator=rng(*key, "views"))
+        for index, pixels in loaded(self.images, self._own(order, batch_size or self.batch_size)):
+            pixels = pixels.to(self.device, non_blocking=True)
+            self.served += len(index) * views * world()
+            yield *(self.augment(pixels, u[index]) for u in uniforms), index.to(self.device)
 
-    def _own(self, order: Tensor) -> list[Tensor]:
+    def forever(
+        self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
+    ) -> Iterator[tuple[Tensor, ...]]:
+        """Pass after pass, for the shorter of two sets that are walked side by side."""
+        if len(subset) < world():
+            raise TrainingError("there are no samples left to walk over")
+        while True:
+            yield from self(subset, views=views, batch_size=batch_size)
+
+    def look(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
+        """Log-probabilities of every sample as `net` sees it now, in evaluation mode. [N, C]"""
+        self.passes += 1
+        self.served += len(self.images)
+        agree_on_batchnorm(net)
+        view = self.augment if augmented else self.still
+        key = (*self.key, self.passes)
+        return predict(net, self.images, view, self.device, key).to(self.device)
+
+    def _own(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""
-        batches = list(order.split(self.batch_size))
+        batches = list(order.split(batch_size))
         if len(batches) > 1 and len(batches[-1]) < SMALLEST * world():
             batches.pop()
         return [batch[: len(batch) // world() * world()][rank() :: world()] for batch in batches]
-
-
-def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each batch with its pixels, the next ones being read while this one is worked on."""
-    if not images.ahead:
-        for index in batches:
-            yield index, images.load(index)
-        return
-    with ThreadPoolExecutor(1) as reader:
-        waiting = deque(
-            (index, reader.submit(images.load, index)) for index in batches[: images.ahead]
-        )
-        for k in range(len(batches)):
-            index, pixels = waiting.popleft()
-            ready = pixels.result()
-            if k + images.ahead < len(batches):
-                following = batches[k + images.ahead]
-                waiting.append((following, reader.submit(images.load, following)))
-            yield index, ready

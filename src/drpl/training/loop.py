@@ -25,6 +25,7 @@ class Epoch:
     number: int  # 1, 2, 3, ...
     rate: float
     terms: dict[str, float]  # mean over the epoch's steps
+    images: int  # shown to a network
 
     def row(self, stage: str, accuracy: float | None, seconds: float) -> dict[str, Any]:
         """Its line in the history."""
@@ -34,6 +35,7 @@ class Epoch:
             "rate": self.rate,
             "terms": self.terms,
             "accuracy": accuracy,
+            "images": self.images,
             "seconds": round(seconds, 3),
         }
 
@@ -42,6 +44,7 @@ def fit(
     stage: Stage,
     images: Images,
     augment: Augment,
+    still: Augment,
     schedule: Schedule,
     *,
     key: Key,
@@ -55,7 +58,7 @@ def fit(
         rate = optimizer.param_groups[0]["lr"] = schedule.rate(number)
         stage.train()
         means = Means()
-        feed = Feed(images, augment, schedule.batch_size, number, key, device)
+        feed = Feed(images, augment, still, schedule.batch_size, number, key, device)
         with torch.autocast(device.type, torch.bfloat16, enabled=good_at_bfloat16(device)):
             for terms in stage.epoch(feed):
                 check_gradients_on(stage)
@@ -66,7 +69,7 @@ def fit(
                 optimizer.step()
                 means.add(terms)
         agree_on_batchnorm(stage)
-        yield Epoch(number, rate, means.finite(stage, number))
+        yield Epoch(number, rate, means.finite(stage, number), feed.served)
 
 
 class Means:

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from drpl.data.augment import Augment
-from drpl.data.images import Images
+from drpl.data.images import Images, loaded
 from drpl.distributed import rank, share, world
 from drpl.randomness import Key, rng
-from drpl.training.feed import loaded
 
 BATCH = 256
 
@@ -36,6 +35,12 @@ def predict(
 def losses(log_probs: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of each sample against its given label. [N]"""
     return -log_probs.gather(1, labels[:, None]).squeeze(1)
+
+
+def margins(log_probs: Tensor, labels: Tensor) -> Tensor:
+    """How far the given label's logit lies above the highest other one. [N]"""
+    others = log_probs.scatter(1, labels[:, None], -torch.inf).amax(1)
+    return log_probs.gather(1, labels[:, None]).squeeze(1) - others
 
 
 def accuracy(
