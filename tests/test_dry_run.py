@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from drpl.config import PRESETS
-from drpl.data import DATASETS
+from drpl.data import DATASETS, Reading, load
 from tests.conftest import Command
 from tests.data import made
 
@@ -17,10 +17,25 @@ def nothing(home: Path) -> None:
     """The digits are embedded."""
 
 
+def humans(clean: str, home: Path) -> None:
+    """Labels by people on top of one of the CIFAR sets."""
+    MAKERS[clean](home)
+    labels = load(clean, Reading(data_dir=home)).train.labels.tolist()
+    said = {"worse_label": labels[::-1]} if clean == "cifar10" else {"noisy_label": labels[::-1]}
+    folder, file = (
+        ("cifar-10n", "CIFAR-10_human.pt")
+        if clean == "cifar10"
+        else ("cifar-100n", "CIFAR-100_human.pt")
+    )
+    made.make_human(home / folder / file, clean_label=labels, **said)
+
+
 MAKERS: dict[str, Callable[[Path], object]] = {
     "digits": nothing,
     "cifar10": lambda home: made.make_cifar10(home / "cifar-10-batches-py"),
     "cifar100": lambda home: made.make_cifar100(home / "cifar-100-python"),
+    "cifar10n": lambda home: humans("cifar10", home),
+    "cifar100n": lambda home: humans("cifar100", home),
     "imagenet32": lambda home: made.make_imagenet(home / "imagenet32", list(range(1, 1001))),
     "imagenet64": lambda home: made.make_imagenet(home / "imagenet64", list(range(1, 1001))),
     "fashion-mnist": made.make_idx,
@@ -28,16 +43,18 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 }
 
 
+def test_no_data_set_is_forgotten() -> None:
+    assert MAKERS.keys() == DATASETS.keys()
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_data_set_under_every_preset(name: str, command: Command, tmp_path: Path) -> None:
-    assert name in DATASETS
     MAKERS[name](tmp_path / "home")
-    own = name if name in PRESETS else "small"
-    for preset in PRESETS if name == "digits" else (own,):
+    for preset in PRESETS:
         small = ("--set", "width=4", "--set", "min_labelled=0.5", "--size", 40)
         words = ("--data-dir", "home", "--preset", preset, *small)
         answer = command("train", name, "--dry-run", *words)
-        assert answer.code == 0, answer.err
+        assert answer.code == 0, (preset, answer.err)
         lines = answer.out.splitlines()
         warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
         stages = [stage for stage in STAGES if stage not in warmups]

@@ -39,7 +39,8 @@ HOLD = typer.Option(
 )
 CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
-SIZE = typer.Option(help="Pixels a side that files are scaled to [default: by the images].", min=4)
+SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
+LIMIT = typer.Option(help="Use at most so many images of each part, evenly by class.", min=2)
 DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
 DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
 OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")
@@ -67,6 +68,7 @@ def define(goal: str, about: str) -> None:
         seed: Annotated[int, SEED] = 1,
         out: Annotated[Path | None, OUT] = None,
         size: Annotated[int | None, SIZE] = None,
+        limit: Annotated[int | None, LIMIT] = None,
         data_dir: Annotated[Path | None, DATA_DIR] = None,
         download: Annotated[bool, DOWNLOAD] = False,
         outside: Annotated[list[str] | None, OUTSIDE] = None,
@@ -94,6 +96,7 @@ def carry_out(
     *,
     data: str,
     size: int | None,
+    limit: int | None,
     data_dir: Path | None,
     download: bool,
     outside: list[str] | None,
@@ -112,6 +115,7 @@ def carry_out(
 
     reading = Reading(
         size=size,
+        limit=limit,
         data_dir=data_dir,
         download=download,
         outside=tuple(outside or ()),
@@ -214,6 +218,7 @@ def noise(
     confusion: Annotated[Path | None, CONFUSION] = None,
     seed: Annotated[int, SEED] = 1,
     size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     outside: Annotated[list[str] | None, OUTSIDE] = None,
 ) -> None:
@@ -222,7 +227,7 @@ def noise(
     from drpl.data import Reading, load
     from drpl.data.outside import with_outside
 
-    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()))
+    reading = Reading(size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()))
     loaded = with_outside(load(data, reading), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
@@ -249,6 +254,7 @@ def confusion(
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
     size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     outside: Annotated[list[str] | None, OUTSIDE] = None,
     device: Annotated[str | None, DEVICE] = None,
@@ -259,7 +265,7 @@ def confusion(
     from drpl.data import Reading, load
     from drpl.data.outside import with_outside
 
-    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()))
+    reading = Reading(size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()))
     loaded = with_outside(load(data, reading), ood)
     if sources:
         found = collect(loaded, sources)
@@ -291,6 +297,7 @@ def report(
 def doctor(
     data: Annotated[str, DATA],
     size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
     data_dir: Annotated[Path | None, DATA_DIR] = None,
     outside: Annotated[list[str] | None, OUTSIDE] = None,
     times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
@@ -299,7 +306,9 @@ def doctor(
     from drpl import doctor as practice
     from drpl.data import Reading, load
 
-    reading = Reading(size=size, data_dir=data_dir, outside=tuple(outside or ()), skip_broken=True)
+    reading = Reading(
+        size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()), skip_broken=True
+    )
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.all_presets() if times else []

@@ -10,7 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import cached
+from drpl.data import Reading, cached
+from drpl.data.folder import folder
 
 FEW, MANY = 10_000, 100_000
 
@@ -30,7 +31,9 @@ view = CropFlip(8, True, Normalise((0.5,) * 3, (0.25,) * 3))
 view(torch.zeros(128, 3, 64, 64, dtype=torch.uint8), torch.rand(128, 3))  # torch wakes up
 began = time.perf_counter()
 if where.is_dir():
-    images = folder(where, Reading(size=64, hold="files")).train.images
+    cache = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    hold = "cache" if cache else "files"
+    images = folder(where, Reading(size=64, hold=hold, cache=cache)).train.images
 else:
     images = cached.opened(where, "key").images
 for x, index in Feed(images, view, view, 128, 1, (1, "scale"), torch.device("cpu"))():
@@ -41,8 +44,8 @@ print(json.dumps({"peak": peak, "first": first, "seen": seen}))
 """
 
 
-def epoch(where: Path) -> dict[str, float]:
-    words = [sys.executable, "-c", EPOCH, str(where)]
+def epoch(*where: Path) -> dict[str, float]:
+    words = [sys.executable, "-c", EPOCH, *map(str, where)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -75,6 +78,17 @@ def test_a_cache_of_any_size_takes_the_same_memory_and_starts_as_fast(tmp_path: 
     assert (few["seen"], many["seen"]) == (FEW, MANY)
     assert many["peak"] < 1.1 * few["peak"]
     assert many["first"] < 3 * few["first"] + 0.2
+
+
+@pytest.mark.slow
+def test_a_cached_folder_of_any_size_starts_as_fast(tmp_path: Path) -> None:
+    """From nothing opened to the first batch, when the cache was made before."""
+    cache, first = tmp_path / "cache", {}
+    for count in (FEW, MANY):
+        root = write_files(tmp_path / str(count), count)
+        folder(root, Reading(size=64, hold="cache", cache=cache))
+        first[count] = min(epoch(root, cache)["first"] for _ in range(5))
+    assert first[MANY] < 1.5 * first[FEW] + 0.05, first
 
 
 @pytest.mark.slow

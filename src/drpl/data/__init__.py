@@ -61,7 +61,8 @@ Hold = Literal["auto", "memory", "cache", "files"]
 class Reading:
     """How a data set is read; what does not concern it is passed over."""
 
-    size: int | None = None  # pixels a side that files are scaled to; None: by the images
+    size: int | None = None  # pixels a side that images are scaled to; None: as they suit or are
+    limit: int | None = None  # images in each part, evenly over the classes; None: all
     data_dir: Path | None = None  # where named sets are; None: $DRPL_DATA, or else ./data
     download: bool = False  # whether a named set that is not there may be fetched
     outside: tuple[str, ...] = ()  # classes that become the source of out-of-distribution noise
@@ -82,6 +83,7 @@ def load(what: str, reading: Reading | None = None) -> "Data":
     """The data set of that name (or `name:variant`), or the one at that path."""
     from drpl.data.aside import set_aside
     from drpl.data.dataset import check_every_class
+    from drpl.data.reduced import reduced
 
     reading = reading or Reading()
     name, _, variant = what.partition(":")
@@ -93,7 +95,7 @@ def load(what: str, reading: Reading | None = None) -> "Data":
         path = Path(what)
         data = reader(path)(path, reading)
     check_every_class(data.train.labels, data.train.classes)
-    return set_aside(data, reading.outside)
+    return reduced(set_aside(data, reading.outside), reading.size, reading.limit)
 
 
 def reader(path: Path) -> "Callable[[Path, Reading], Data]":

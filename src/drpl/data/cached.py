@@ -38,8 +38,10 @@ class CachedImages:
 
     ahead = 2
 
-    def __init__(self, path: Path, shape: tuple[int, ...], count: int) -> None:
-        self.path, self.shape, self.count = path, shape, count
+    doubt = ""  # why these are no longer the pixels of the files
+
+    def __init__(self, path: Path, shape: tuple[int, ...], count: int, key: str) -> None:
+        self.path, self.shape, self.count, self.key = path, shape, count, key
         self._file, self._lock = path.open("rb", buffering=0), Lock()
         weakref.finalize(self, self._file.close)
 
@@ -48,6 +50,8 @@ class CachedImages:
 
     def load(self, index: Tensor) -> Tensor:
         """Read the rows of `index`."""
+        if self.doubt:
+            raise DataError(self.doubt)
         pixels = np.empty((len(index), *self.shape), np.uint8)
         size = prod(self.shape)
         with self._lock:
@@ -99,7 +103,7 @@ def opened(path: Path, key: str) -> Cache | None:
         if about["key"] != key or count * prod(shape) + length + TAIL != size:
             return None
         broken = {int(i): why for i, why in about["broken"].items()}
-        return Cache(CachedImages(path, shape, count), broken)
+        return Cache(CachedImages(path, shape, count, key), broken)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -34,7 +34,7 @@ class Dataset:
     labels: Tensor  # [N] int64
     classes: tuple[str, ...]
     truth: Truth | None = None  # None where nobody knows
-    paths: tuple[str, ...] | None = None  # where each image came from, if it has a file
+    paths: Sequence[str] | None = None  # where each image came from, if it has a file
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, len(self.images))

@@ -9,6 +9,7 @@ import torch
 from drpl.data import Reading
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
 from drpl.data.holding import hold
+from drpl.data.snapshot import recalled, remember
 from drpl.errors import DataError
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -26,6 +27,8 @@ def folder(root: Path | str, reading: Reading | None = None) -> Data:
     shorter sides, a multiple of 8 up to 64). The set is grey if every image is.
     """
     root, reading = Path(root), reading or Reading()
+    if reading.hold in ("auto", "cache") and (found := recalled(root, reading)):
+        return found
     train_root = root / "train" if (root / "train").is_dir() else root
     test_root = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if train_root == root:
@@ -37,7 +40,10 @@ def folder(root: Path | str, reading: Reading | None = None) -> Data:
     if not train[0]:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
     test = listed(test_root, classes, root) if test_root else None
-    return from_files(root.resolve().name, root, classes, train, test, reading)
+    data = from_files(root.resolve().name, root, classes, train, test, reading)
+    tops = [top / name for top in (train_root, test_root) if top for name in classes]
+    remember(data, root, [top for top in (train_root, test_root, *tops) if top], reading)
+    return data
 
 
 def from_files(
