@@ -100,8 +100,8 @@ def recalled(root: Path, reading: Reading) -> Data | None:
     """The data set of a folder from its snapshot, if there is one and no folder has changed."""
     path = address(root, reading)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            tables = dict(file)
+        with path.open("rb") as file:
+            tables = dict(np.load(file, allow_pickle=False))
         folders = Names.among(tables, "folders")
         if any(time_of(name) != then for name, then in zip(folders, tables["times"], strict=True)):
             return None
