@@ -5,6 +5,7 @@ from pathlib import Path
 
 import drpl
 from drpl.config import PRESETS
+from drpl.detection import DETECTORS
 from drpl.methods import METHODS
 from drpl.networks import NETWORKS
 from drpl.noise import NOISES
@@ -18,7 +19,7 @@ LAYERS = [  # a module may import its own layer and those before it
     {"detection"},
     {"config", "display", "history", "result", "model", "run"},
     {"methods"},
-    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"},
+    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor", "scoring"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -84,7 +85,7 @@ def test_every_number_of_a_preset_has_its_source() -> None:
 
 
 def test_names_of_the_catalogues_can_be_loaded() -> None:
-    for entries in (METHODS, NETWORKS, NOISES):
+    for entries in (METHODS, NETWORKS, NOISES, DETECTORS):
         for entry in entries.values():
             assert entry.load()
             assert entry.about

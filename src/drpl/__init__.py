@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from drpl.data.dataset import Data, Dataset, Truth
     from drpl.data.folder import folder
     from drpl.data.others import from_huggingface, from_torch
+    from drpl.detection.evidence import Evidence
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from drpl.reporting.page import report
     from drpl.result import Result
     from drpl.run import Outcome, Run
+    from drpl.scoring import score
     from drpl.training.schedule import Schedule
     from drpl.training.stage import Stage
 
@@ -44,14 +46,16 @@ _HOMES = {
     "train": "drpl.pipeline",
     "detect": "drpl.pipeline",
     "Result": "drpl.result",
+    "score": "drpl.scoring",
     "report": "drpl.reporting.page",
-    # for a method of one's own
+    # for a method or a detector of one's own
     "Run": "drpl.run",
     "Outcome": "drpl.run",
     "Stage": "drpl.training.stage",
     "Schedule": "drpl.training.schedule",
     "BetaMixture": "drpl.detection.mixture",
     "Split": "drpl.detection.split",
+    "Evidence": "drpl.detection.evidence",
     # what can go wrong
     "DrplError": "drpl.errors",
 }
@@ -62,6 +66,7 @@ __all__ = [
     "Data",
     "Dataset",
     "DrplError",
+    "Evidence",
     "Outcome",
     "Reading",
     "Result",
@@ -77,6 +82,7 @@ __all__ = [
     "from_torch",
     "load",
     "report",
+    "score",
     "train",
 ]
 

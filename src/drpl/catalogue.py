@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from drpl.errors import ConfigError, did_you_mean
 
@@ -22,7 +22,10 @@ class Entry:
         return getattr(found, attribute) if attribute else found
 
 
-def find(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
+E = TypeVar("E", bound=Entry)
+
+
+def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
     """The entry of that name, or an error that offers the nearest one."""
     if name not in entries:
         raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, entries)}")

@@ -13,6 +13,8 @@ from drpl.catalogue import Entry
 from drpl.data import Hold
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from drpl.rehearsal import Plan
     from drpl.result import Result
 
@@ -140,9 +142,9 @@ def carry_out(
         raise typer.Exit(130) from None
 
 
-def named(preset: list[str] | None) -> list[str]:
-    """Every preset that `--preset` names, alone or in a list with commas."""
-    return [name for text in preset or () for name in text.split(",")]
+def named(words: list[str] | None) -> list[str]:
+    """Every name that an option was given, alone or in a list with commas."""
+    return [name for text in words or () for name in text.split(",")]
 
 
 def forecast(plan: "Plan") -> str:
@@ -279,6 +281,52 @@ def confusion(
 
 
 @app.command()
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
+    detectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--detector",
+            help="NAME from `drpl list detectors`, or NAME:THRESHOLD; may be repeated "
+            "[default: all that the run's evidence allows].",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the table to this CSV file too.")
+    ] = None,
+) -> None:
+    """Judge the labels of finished runs by several detectors; see scores.csv in their folders."""
+    import pandas as pd
+
+    from drpl import files, scoring
+
+    tables = {}
+    for run in runs:
+        tables[str(run)] = table = scoring.score(run, named(detectors) or None)
+        typer.echo(f"{run}\n{judgements(table)}\nwrote {run / 'scores.csv'}")
+    if out:
+        whole = pd.concat(tables, names=["run", "row"]).reset_index("run")
+        files.write_whole(out, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def judgements(table: "pd.DataFrame") -> str:
+    """What detectors make of a run; figures only where the truth is known."""
+    judged, skipped = table[table.skipped == ""], table[table.skipped != ""]
+    told = bool(judged.tpr.notna().any() or judged.fpr.notna().any())
+    figures = ("auroc", "tpr", "fpr") if told else ()
+    head = "".join(f"{figure.upper():>8}" for figure in figures)
+    lines = [f"{'stage':<15} {'detector':<17} {'flagged':>7}{head}"]
+    for row in judged.itertuples():
+        cells = "".join(f"{getattr(row, figure):>8.4f}" for figure in figures).replace("nan", "  -")
+        lines.append(f"{row.stage:<15} {row.detector:<17} {row.flagged:>7}{cells}")
+    if told:
+        lines.append("TPR: share of the clean labels that are kept; FPR: of the wrong ones")
+    for reason, stages in skipped.groupby("skipped", sort=False).stage:
+        lines.append(f"skipped on {', '.join(stages)}: {reason}")
+    return "\n".join(lines)
+
+
+@app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
@@ -322,6 +370,7 @@ class Kind(StrEnum):
     DATASETS = "datasets"
     NOISES = "noises"
     NETWORKS = "networks"
+    DETECTORS = "detectors"
     PRESETS = "presets"
 
 
@@ -329,9 +378,10 @@ class Kind(StrEnum):
 def list_names(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
 ) -> None:
-    """List methods, data sets, noises, networks and presets."""
+    """List methods, data sets, noises, networks, detectors and presets."""
     from drpl.config import PRESETS
     from drpl.data import DATASETS, SOURCES
+    from drpl.detection import DETECTORS
     from drpl.methods import METHODS
     from drpl.networks import NETWORKS
     from drpl.noise import NOISES
@@ -341,6 +391,7 @@ def list_names(
         Kind.DATASETS: {**DATASETS, **SOURCES},
         Kind.NOISES: NOISES,
         Kind.NETWORKS: NETWORKS,
+        Kind.DETECTORS: DETECTORS,
         Kind.PRESETS: PRESETS,
     }
     for one in [kind] if kind else list(Kind):
