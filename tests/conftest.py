@@ -19,6 +19,14 @@ from drpl.training.schedule import Schedule
 
 torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
 
+PHASES = {  # settings that are epochs, and after which share of the training theirs comes
+    "begin": 0.5,
+    "learn_from": 0.4,
+    "learn_until": 0.7,
+    "select_from": 0.5,
+    "positive_from": 0.75,
+}
+
 
 def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Three classes of 8 x 8 images: a bright top, a bright left side, a bright middle."""
@@ -54,8 +62,8 @@ def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[s
             yield f"{path}{name}.epochs={epochs}"
             yield f"{path}{name}.rates=[[1, 0.05], [2, 0.02]]"
             yield f"{path}{name}.batch_size=16"
-        elif name == "begin":
-            yield f"{path}{name}={max(1, epochs // 2)}"
+        elif name in PHASES:
+            yield f"{path}{name}={max(1, int(epochs * PHASES[name]))}"
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from shortened(kind, epochs, f"{path}{name}.")
 

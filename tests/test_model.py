@@ -9,8 +9,12 @@ from torch import nn
 
 import drpl
 from drpl import model
+from drpl.config import compose
 from drpl.data.dataset import Data
-from drpl.errors import ConfigError
+from drpl.errors import ConfigError, RunError
+from drpl.methods.cross_entropy import Config
+from drpl.networks import build
+from drpl.networks.ensemble import Ensemble
 from tests.conftest import tiny_config, tiny_pixels
 
 
@@ -53,3 +57,20 @@ def test_a_network_of_ones_own(tiny: Data, tmp_path: Path) -> None:
     probs = model.load(tmp_path, small_network).predict(tiny.test.images)  # type: ignore[union-attr]
     assert float((probs.argmax(1) == right).double().mean()) > 0.8
     assert torch.allclose(probs.sum(1), torch.ones(36))
+
+
+def test_an_ensemble_is_loaded_whole(tiny: Data, tmp_path: Path) -> None:
+    config = compose(Config, "cross_entropy", ["small"], ["width=4"])
+    members = [build("auto", (1, 8, 8), 3, 4) for _ in range(2)]
+    model.save(tmp_path, Ensemble(*members), config, tiny)
+    again = model.load(tmp_path)
+    images = tiny.train.images
+    x = again.view(images.load(torch.arange(72)), torch.zeros(72, 0))
+    with torch.no_grad():
+        wanted = sum(member.eval()(x) for member in members).softmax(1)
+    assert torch.allclose(again.predict(images), wanted, atol=1e-6)
+    about = json.loads((tmp_path / "model.json").read_text())
+    for wrong, sentence in ((3, "another network"), (1, "another network"), ("two", "garbles")):
+        (tmp_path / "model.json").write_text(json.dumps(about | {"members": wrong}))
+        with pytest.raises(RunError, match=sentence):
+            model.load(tmp_path)

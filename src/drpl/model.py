@@ -20,6 +20,7 @@ from drpl.data.dataset import Data
 from drpl.data.images import FileImages, Images
 from drpl.errors import DataError, RunError
 from drpl.files import write_json, write_whole
+from drpl.networks.ensemble import Ensemble
 from drpl.training.observe import predict
 
 
@@ -46,6 +47,7 @@ def save(folder: Path, net: nn.Module, config: Common, data: Data) -> None:
         {
             "network": config.network,
             "width": config.width,
+            "members": len(net.members) if isinstance(net, Ensemble) else 1,
             "shape": list(data.train.images.shape),
             "classes": list(data.train.classes),
             "mean": list(data.mean),
@@ -64,9 +66,13 @@ def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
         shape, classes = tuple(about["shape"]), tuple(about["classes"])
         view = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
         name, width = network or about["network"], about["width"]
-        net = networks.build(name, view.seen(shape), len(classes), width)
+        count = about.get("members", 1)
+        members = [
+            networks.build(name, view.seen(shape), len(classes), width) for _ in range(count)
+        ]
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
+    net = members[0] if count == 1 else Ensemble(*members)
     try:
         net.load_state_dict(read_weights(path.read_bytes()))
     except FileNotFoundError:

@@ -8,5 +8,13 @@ METHODS = {
     "joint": Entry(
         "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
     ),
+    "bootstrap": Entry(
+        "drpl.methods.bootstrap", "mixup that doubts labels by a beta mixture of their losses"
+    ),
+    "pencil": Entry("drpl.methods.pencil", "labels learnt by gradient, together with the network"),
+    "nlnl": Entry("drpl.methods.nlnl", "negative learning: what an image is not, then the trusted"),
+    "coteaching": Entry(
+        "drpl.methods.coteaching", "two networks that choose each other's easy samples"
+    ),
     "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
 }

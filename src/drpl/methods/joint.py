@@ -10,7 +10,6 @@ keep that from collapsing. A second network is then trained on the final targets
 
 from collections.abc import Iterator
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -22,7 +21,7 @@ from drpl.settings import Settings
 from drpl.training.equations import cross_entropy, entropy, from_uniform, one_hot
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Stage, Terms
+from drpl.training.stage import Fresh, Remembering, Terms
 
 
 class Relabelling(Settings):
@@ -48,20 +47,15 @@ class Config(Common):
     """Labels are called wrong where the mixture of the relabelling losses gives noise more."""
 
 
-class Relabel(Stage):
+class Relabel(Remembering):
     """Train on targets that, from `begin` on, are the network's own recent predictions."""
 
     targets: Tensor  # [N, C]
-    recent: Tensor  # [W, N, C]
-    visited: Tensor  # [W, N] bool
 
     def __init__(self, net: nn.Module, labels: Tensor, classes: int, config: Relabelling) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        window, samples = config.window, len(labels)
+        super().__init__(net, len(labels), classes, config.window)
+        self.config = config
         self.register_buffer("targets", one_hot(labels, classes))
-        self.register_buffer("recent", torch.zeros(window, samples, classes))
-        self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass; the predictions of its own training forwards become the new targets."""
@@ -75,12 +69,10 @@ class Relabel(Stage):
                 "prior": c.prior * from_uniform(p),
                 "entropy": c.entropy * entropy(p),
             }
-        slot = feed.epoch % c.window
-        self.recent[slot], self.visited[slot] = seen.share().rows, seen.visited
+        self.remember(seen, feed.epoch)
         if feed.epoch >= c.begin:
-            times = self.visited.sum(0)
-            known = times > 0
-            self.targets[known] = self.recent.sum(0)[known] / times[known, None]
+            mean, known = self.remembered()
+            self.targets[known] = mean[known]
 
 
 def train(run: Run, config: Config) -> Outcome:

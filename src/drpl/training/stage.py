@@ -47,3 +47,26 @@ class Fresh:
         """Make the rows whole on every process."""
         self.rows, self.visited = share(self.rows), share(self.visited)
         return self
+
+
+class Remembering(Stage):
+    """A stage that remembers what it predicted in its last epochs."""
+
+    recent: Tensor  # [W, N, C]
+    visited: Tensor  # [W, N] bool
+
+    def __init__(self, net: nn.Module, samples: int, classes: int, window: int) -> None:
+        super().__init__()
+        self.net = net
+        self.register_buffer("recent", torch.zeros(window, samples, classes))
+        self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
+
+    def remember(self, seen: Fresh, epoch: int) -> None:
+        """Put this epoch's predictions in the place of the oldest."""
+        slot = epoch % len(self.recent)
+        self.recent[slot], self.visited[slot] = seen.share().rows, seen.visited
+
+    def remembered(self) -> tuple[Tensor, Tensor]:
+        """The mean of every sample's recent predictions [N, C], and who has any [N]."""
+        times = self.visited.sum(0)
+        return self.recent.sum(0) / times.clamp(min=1)[:, None], times > 0

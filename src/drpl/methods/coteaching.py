@@ -1,0 +1,73 @@
+"""Co-teaching (Han et al., NeurIPS 2018): two networks choose for each other what to learn.
+
+Of every batch each network shows its peer the share R of samples whose loss it finds smallest, and
+the peer learns from these alone. Networks that began differently make different errors, so what
+one has memorised the other filters out.
+
+    R(t) = 1 - min(t / ramp, 1) forget_rate        t = 1, 2, ... the epoch
+
+The forget rate is to be the share of wrong labels, which is not known: it is a setting, a guess.
+"""
+
+from collections.abc import Iterator
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from drpl.detection.split import detect
+from drpl.methods import cross_entropy as baseline
+from drpl.networks.ensemble import Ensemble
+from drpl.run import Outcome, Run
+from drpl.training.feed import Feed
+from drpl.training.stage import Stage, Terms
+
+
+class Config(baseline.Config):
+    """The baseline's schedule, and how much is forgotten."""
+
+    forget_rate: float = Field(default=0.2, ge=0, lt=1)
+    """The share of each batch that is not learnt from: what share of the labels may be wrong."""
+    ramp: int = Field(default=10, gt=0)
+    """Forgetting rises to its full rate over this many epochs."""
+
+    def kept(self, epoch: int) -> float:
+        """R(t): the share of each batch that is learnt from."""
+        return 1 - min(epoch / self.ramp, 1) * self.forget_rate
+
+
+class CoTeaching(Stage):
+    """Two networks under one optimiser; they answer together."""
+
+    net: Ensemble
+    labels: Tensor  # [N]
+
+    def __init__(self, net: Ensemble, labels: Tensor, config: Config) -> None:
+        super().__init__()
+        self.net, self.config = net, config
+        self.register_buffer("labels", labels.clone())
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """One pass."""
+        share = self.config.kept(feed.epoch)
+        for x, i in feed():
+            first, second = (
+                functional.cross_entropy(net(x), self.labels[i], reduction="none")
+                for net in self.net.members
+            )
+            yield {
+                "first": first[easiest(second, share)].mean(),
+                "second": second[easiest(first, share)].mean(),
+            }
+
+
+def easiest(losses: Tensor, share: float) -> Tensor:
+    """Which samples have the smallest losses: this share of them, but one at least."""
+    return losses.detach().argsort(stable=True)[: max(1, round(share * len(losses)))]
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Train both; judge labels by the final loss of the two together."""
+    stage = CoTeaching(Ensemble(run.network(), run.network()), run.labels, config)
+    net = run.fit("train", stage, config.schedule).net
+    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
