@@ -9,4 +9,6 @@ METHODS = {
         "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
     ),
     "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
+    "dividemix": Entry("drpl.methods.dividemix", "two networks divide the samples for each other"),
+    "oracle_ssl": Entry("drpl.methods.oracle_ssl", "the end of drpl, told which labels are wrong"),
 }
