@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +54,7 @@ class BriefFeed(Feed):
 
     planned = 0  # to train on
     looked = 0  # to look at
+    steps = STEPS
     classes = 2
 
     def __call__(
@@ -61,8 +62,19 @@ class BriefFeed(Feed):
     ) -> Iterator[tuple[Tensor, ...]]:
         """The first batches of a pass."""
         self.planned += len(self.images) if subset is None else len(subset)
+        return self._brief(subset, views, batch_size)
+
+    def forever(
+        self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
+    ) -> Iterator[tuple[Tensor, ...]]:
+        """Its steps are those of the pass that it is walked beside, and counted there."""
+        return cycle(list(self._brief(subset, views, batch_size)))
+
+    def _brief(
+        self, subset: Tensor | None, views: int, batch_size: int | None
+    ) -> Iterator[tuple[Tensor, ...]]:
         smaller = None if batch_size is None else min(batch_size, self.batch_size)
-        return islice(super().__call__(subset, views=views, batch_size=smaller), STEPS)
+        return islice(super().__call__(subset, views=views, batch_size=smaller), self.steps)
 
     def look(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         """Nobody looks; the predictions are invented."""
@@ -97,7 +109,9 @@ class Rehearsal(Run):
         feed.classes = self.classes
         known = (type(stage).__name__, self._config.network, self._config.width, batch)
         if known in self.speeds:
-            next(iter(stage.epoch(feed)))  # only to learn how many images a pass has
+            feed.steps = 1
+            for _ in stage.epoch(feed):  # only to learn how many images its passes have
+                pass
         else:
             step = self._step_seconds(stage, schedule, feed)
             self.speeds[known] = step / batch, self._test_seconds(stage.net)

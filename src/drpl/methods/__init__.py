@@ -17,4 +17,6 @@ METHODS = {
         "drpl.methods.coteaching", "two networks that choose each other's easy samples"
     ),
     "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
+    "dividemix": Entry("drpl.methods.dividemix", "two networks divide the samples for each other"),
+    "oracle_ssl": Entry("drpl.methods.oracle_ssl", "the end of drpl, told which labels are wrong"),
 }

@@ -45,15 +45,20 @@ class SemiSupervised(Settings):
     """load: some epochs on the labelled samples give the first pseudo-labels and weights."""
 
 
-class Config(Common):
+class FromSplit(Common):
+    """What learning from a split takes."""
+
+    ssl: SemiSupervised
+    warmup_schedule: Schedule
+    final_schedule: Schedule
+
+
+class Config(FromSplit):
     """Three trainings and the two splits between them."""
 
     relabel: Relabelling
     relabel_schedule: Schedule
-    ssl: SemiSupervised
-    warmup_schedule: Schedule
     detect_schedule: Schedule
-    final_schedule: Schedule
     first_threshold: float = Field(ge=0, le=1)
     """After stage 1 a sample keeps its label if p(noisy) is at most this."""
     second_threshold: float = Field(ge=0, le=1)
@@ -131,7 +136,7 @@ def rows(mask: Tensor) -> Tensor:
 
 
 def semi_supervised(
-    run: Run, name: str, split: Split, config: Config, schedule: Schedule
+    run: Run, name: str, split: Split, config: FromSplit, schedule: Schedule
 ) -> nn.Module:
     """A network learnt from the labels of the clean samples and the images of all."""
     labelled = int(split.clean.sum())

@@ -31,12 +31,17 @@ def from_uniform(p: Tensor) -> Tensor:
     return -p.mean(0).clamp(min=1e-8).log().mean()
 
 
-def mixup(x: Tensor, targets: Tensor, alpha: float, rng: Generator) -> tuple[Tensor, Tensor]:
+def mixup(
+    x: Tensor, targets: Tensor, alpha: float, rng: Generator, *, mostly_own: bool = False
+) -> tuple[Tensor, Tensor]:
     """Convex pairs of images and of their targets, one weight ~ Beta(alpha, alpha) a batch.
 
+    `mostly_own` takes the larger of the weight and 1 - weight, so that no row becomes another.
     Cross-entropy is linear in its targets, so mixing them equals mixing the two losses.
     """
     u = float(torch.rand((), generator=rng, dtype=torch.float64))
     weight = u if alpha == 1 else float(betaincinv(alpha, alpha, u))
+    if mostly_own:
+        weight = max(weight, 1 - weight)
     partner = torch.randperm(len(x), generator=rng).to(x.device)
     return torch.lerp(x[partner], x, weight), torch.lerp(targets[partner], targets, weight)

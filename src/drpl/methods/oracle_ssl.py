@@ -1,0 +1,31 @@
+"""The semi-supervised oracle: DRPL's last training on the perfect split.
+
+Which labels are wrong is read from the truth, so this is no method for data of one's own: it shows
+how far a better split could bring DRPL.
+"""
+
+import torch
+
+from drpl.detection.split import FEWEST, Split, scarcity
+from drpl.errors import TrainingError
+from drpl.methods.drpl import FromSplit, semi_supervised
+from drpl.run import Outcome, Run
+
+ORACLE = True  # is given the truth
+
+
+class Config(FromSplit):
+    """DRPL's settings from the split on."""
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Learn from the labels that are right and the images of all."""
+    clean = ~run.truth.is_noisy(run.labels)
+    if (right := int(clean.sum())) < FEWEST:
+        raise TrainingError(f"only {right} labels are right, too few to learn from: add less noise")
+    wrong = torch.where(clean, 0.0, 1.0)
+    notes = tuple(scarcity(clean, run.labels, run.classes))
+    split = run.keep(Split("final", wrong, wrong, 0.5, clean, None, notes))
+    net = semi_supervised(run, "final", split, config, config.final_schedule)
+    run.observe("final", net)
+    return Outcome(net, split)
