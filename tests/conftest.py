@@ -68,10 +68,15 @@ def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[s
             yield from shortened(kind, epochs, f"{path}{name}.")
 
 
+# What does not suit every method: a determinant wants larger batches and smaller rates.
+TINY = {"dmi": ("schedule.rates=[[1, 0.002]]", "schedule.batch_size=36")}
+
+
 def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
     """A method's settings for the tiny problem."""
     schema = METHODS[method].load().Config
-    overrides = [*shortened(schema, epochs), "width=4", "flip=false", *settings]
+    tuned = TINY.get(method, ())
+    overrides = [*shortened(schema, epochs), "width=4", "flip=false", *tuned, *settings]
     return compose(schema, method, ["small"], overrides)  # type: ignore[no-any-return]
 
 

@@ -173,7 +173,7 @@ def described(
         "preset": ", ".join(presets),
         "seed": seed,
     }
-    return {"run": run, "settings": recipe.config.model_dump(mode="json")}
+    return {"run": run, "settings": recipe.config.model_dump(mode="json", exclude_none=True)}
 
 
 def headed(

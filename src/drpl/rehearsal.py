@@ -91,7 +91,7 @@ class Rehearsal(Run):
         self.plan: list[Planned] = []
         self.speeds = speeds
 
-    def fit(self, name: str, stage: S, schedule: Schedule) -> S:
+    def fit(self, name: str, stage: S, schedule: Schedule, *, best: bool = False) -> S:
         """A few steps, from which the whole stage is reckoned."""
         stage.to(self._machine.device).train()
         batch = min(schedule.batch_size, self._affordable())

@@ -1,6 +1,7 @@
 """One method on one data set in one folder. Holds no algorithm."""
 
 import time
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,7 @@ from drpl.errors import ConfigError, RunError
 from drpl.files import write_arrays, write_json
 from drpl.randomness import derive, rng
 from drpl.training import checkpoint
-from drpl.training.checkpoint import Checkpoint
+from drpl.training.checkpoint import Best, Checkpoint
 from drpl.training.loop import fit
 from drpl.training.observe import accuracy, losses, margins, predict
 from drpl.training.schedule import Schedule
@@ -95,8 +96,12 @@ class Run:
         """Draws that depend on the run's seed and this key alone, the same on every process."""
         return rng(self._seed, *key)
 
-    def fit(self, name: str, stage: S, schedule: Schedule) -> S:
-        """Train a stage: load it if it was finished before, continue it if it was begun."""
+    def fit(self, name: str, stage: S, schedule: Schedule, *, best: bool = False) -> S:
+        """Train a stage: load it if it was finished before, continue it if it was begun.
+
+        With `best` it ends as it was after the epoch with the highest test accuracy, as some
+        papers do: a look at the test set. Without a test set it ends as after the last epoch.
+        """
         path = self._folder / "stages" / f"{name}.pt"
         stage.to(self._machine.device)
         optimizer = schedule.optimizer(stage.parameters())
@@ -106,13 +111,20 @@ class Run:
             found.restore(stage, optimizer, path)
         self._tracked[name] = list(found.tracked) if found else []
         if not (found and found.finished):
-            self._train(name, stage, schedule, optimizer, found.epoch if found else 0)
+            self._train(name, stage, schedule, optimizer, best, found)
         return stage
 
     def _train(
-        self, name: str, stage: Stage, schedule: Schedule, optimizer: optim.SGD, done: int
+        self,
+        name: str,
+        stage: Stage,
+        schedule: Schedule,
+        optimizer: optim.SGD,
+        best: bool,
+        found: Checkpoint | None,
     ) -> None:
         """The epochs that are left, each tested, noted and now and then saved."""
+        done, top = (found.epoch, found.best) if found else (0, None)
         machine, path = self._machine, self._folder / "stages" / f"{name}.pt"
         diary, tracked = self._folder / "history.jsonl", self._tracked[name]
         if rank() == 0:
@@ -135,6 +147,11 @@ class Run:
             if machine.tracks(epoch.number) and not last:
                 tracked.append(self._judged(self._look(name, stage.net, epoch.number)))
             tested = self._accuracy(stage.net)
+            if best:
+                top = better(top, tested, stage)
+            if top and last:
+                stage.load_state_dict(top[1])
+                top = None
             now = time.monotonic()
             shown.epoch(epoch.number, tested, sum(epoch.terms.values()))
             if rank() == 0:
@@ -142,7 +159,8 @@ class Run:
             if rank() == 0 and (last or now - saved >= machine.save_every):
                 kept = None if last else optimizer.state_dict()
                 rows = torch.stack(tracked) if tracked else torch.empty(0, 2, len(self.labels))
-                checkpoint.write(path, Checkpoint(epoch.number, stage.state_dict(), kept, rows))
+                state = stage.state_dict()
+                checkpoint.write(path, Checkpoint(epoch.number, state, kept, rows, top))
                 saved = now
             began = now
         check_agreement(stage)
@@ -192,6 +210,13 @@ class Run:
         return accuracy(
             net, self._test.images, self._test.labels, self._still, self._machine.device
         )
+
+
+def better(top: Best | None, accuracy: float | None, stage: Stage) -> Best | None:
+    """The stage as it is now, if it tested higher than ever before; else what was on top."""
+    if accuracy is None or (top and accuracy <= top[0]):
+        return top
+    return accuracy, deepcopy(stage.state_dict())
 
 
 def read_evidence(path: Path) -> Evidence:

@@ -18,11 +18,14 @@ from drpl.noise import inject
 from drpl.training import checkpoint
 from tests.conftest import tiny_config, tiny_pixels
 
-every_method = pytest.mark.parametrize("method", METHODS)
-
 
 def is_oracle(method: str) -> bool:
     return getattr(METHODS[method].load(), "ORACLE", False)
+
+
+every_method = pytest.mark.parametrize("method", METHODS)
+honest = pytest.mark.parametrize("method", [m for m in METHODS if not is_oracle(m)])
+oracle = pytest.mark.parametrize("method", [m for m in METHODS if is_oracle(m)])
 
 
 class Killed(BaseException):
@@ -120,7 +123,7 @@ def test_files_equal_memory(method: str, tiny: Data, tmp_path: Path) -> None:
     assert products(tmp_path / "memory") == products(tmp_path / "files")
 
 
-@every_method
+@honest
 def test_works_without_truth_and_without_test_set(method: str, tiny: Data, tmp_path: Path) -> None:
     noisy, _ = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=replace(noisy, truth=None), test=None)
@@ -133,6 +136,14 @@ def test_works_without_truth_and_without_test_set(method: str, tiny: Data, tmp_p
     assert result.detection is None
     assert result.accuracy == {"last": None, "best": None}
     assert len(result.samples) == 72
+
+
+@oracle
+def test_an_oracle_asks_for_the_truth(method: str, tiny: Data, tmp_path: Path) -> None:
+    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    data = replace(tiny, train=replace(noisy, truth=None))
+    with pytest.raises(drpl.DrplError, match="an oracle needs the true labels"):
+        drpl.train(data, method=method, config=tiny_config(method, 2), out=tmp_path, quiet=True)
 
 
 @every_method
@@ -153,7 +164,7 @@ def test_every_preset_is_valid(method: str, preset: str) -> None:
     compose(schema, method, [preset, "released"], [])
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if not is_oracle(name)])
+@honest
 def test_truth_never_changes_training(method: str, tiny: Data, tmp_path: Path) -> None:
     """The same labels with a false truth give the same model."""
     noisy, _ = inject(tiny, "uniform:0.3", 1)

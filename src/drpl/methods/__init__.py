@@ -5,6 +5,11 @@ from drpl.catalogue import Entry
 METHODS = {
     "cross_entropy": Entry("drpl.methods.cross_entropy", "plain training on the given labels"),
     "mixup": Entry("drpl.methods.mixup", "training on convex pairs of images and labels"),
+    "reed": Entry("drpl.methods.reed", "bootstrapping: labels mixed with the own prediction"),
+    "forward": Entry("drpl.methods.forward", "loss correction by an estimated matrix of the noise"),
+    "oracle_forward": Entry("drpl.methods.oracle_forward", "loss correction by the true matrix"),
+    "gce": Entry("drpl.methods.gce", "generalised cross-entropy, also truncated"),
+    "dmi": Entry("drpl.methods.dmi", "mutual information by a determinant"),
     "joint": Entry(
         "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
     ),

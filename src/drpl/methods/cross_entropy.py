@@ -4,6 +4,7 @@ L = -(1/B) sum_i sum_c t_ic log p_ic
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -24,6 +25,14 @@ class Config(Common):
     """Labels are called wrong where the mixture of the final losses gives noise more than this."""
 
 
+class Continued(Config):
+    """A method that goes on, with an optimiser of its own, from a network trained like this."""
+
+    pretrain_schedule: Schedule
+    start: Literal["best", "last"]
+    """From which epoch to go on. best, the paper's choice, is picked by TEST accuracy."""
+
+
 class Classify(Stage):
     """Fit fixed targets, hard or soft."""
 
@@ -38,6 +47,13 @@ class Classify(Stage):
         """One pass."""
         for x, i in feed():
             yield {"classify": cross_entropy(self.net(x), self.targets[i])}
+
+
+def pretrained(run: Run, config: Continued) -> nn.Module:
+    """A network trained on the given labels, to go on from."""
+    stage = Classify(run.network(), one_hot(run.labels, run.classes))
+    best = config.start == "best"
+    return run.fit("pretrain", stage, config.pretrain_schedule, best=best).net
 
 
 def train(run: Run, config: Config) -> Outcome:

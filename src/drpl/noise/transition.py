@@ -6,6 +6,7 @@ T[c, j] is the probability that an image of true class c is given the label j.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from drpl.errors import ConfigError
 from drpl.noise.kind import Change, Noise, Part, check_rate
 from drpl.noise.official import official_categorical, official_uniform
 from drpl.noise.quota import Quota
+
+BROKEN = (OSError, ValueError, TypeError, IndexError, AttributeError, EOFError, BadZipFile)
 
 Official = Callable[[Dataset, Tensor], Tensor]  # data set, T -> given labels [N]
 
@@ -98,8 +101,9 @@ def read_matrix(path: Path) -> NDArray[Any]:
         if path.suffix == ".csv":
             return np.loadtxt(path, delimiter=",")
         content = np.load(path, allow_pickle=False)
-        return np.asarray(content[content.files[0]] if path.suffix == ".npz" else content)
-    except (OSError, ValueError, IndexError) as error:
+        matrix = content[content.files[0]] if path.suffix == ".npz" else content
+        return np.asarray(matrix, dtype=np.float64)
+    except BROKEN as error:
         raise ConfigError(f"cannot read a matrix from {path}: {error}") from error
 
 

@@ -15,6 +15,8 @@ from drpl.training.stage import Stage
 
 DIGEST = hashlib.sha256().digest_size
 
+Best = tuple[float, dict[str, Any]]  # the highest test accuracy so far, and the stage at that time
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -24,6 +26,7 @@ class Checkpoint:
     stage: dict[str, Any]
     optimizer: dict[str, Any] | None
     tracked: Tensor  # [E, 2, N] losses and margins observed so far
+    best: Best | None = None  # kept only while a stage that wants it is under way
 
     @property
     def finished(self) -> bool:

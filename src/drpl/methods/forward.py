@@ -1,0 +1,107 @@
+"""Forward correction (Patrini et al., CVPR 2017): let the loss know how labels go wrong.
+
+T[c, j] is the probability that an image of true class c is given the label j. The network
+predicts the true class; T turns that into a prediction of the given label, which is fitted.
+
+    L = -(1/B) sum_i log sum_c p_ic T[c, y_i]
+
+Up to epoch `begin` T is the identity: plain cross-entropy. Then T[c] is what that network
+predicts for the anchor of c, an image that is surely of class c; it stays fixed.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from drpl.detection.split import detect
+from drpl.errors import ConfigError
+from drpl.methods import cross_entropy as baseline
+from drpl.noise.transition import checked, read_matrix
+from drpl.run import Outcome, Run
+from drpl.training.feed import Feed
+from drpl.training.stage import Stage, Terms
+
+
+class Config(baseline.Config):
+    """The baseline's schedule, and where T comes from."""
+
+    begin: int = Field(default=50, ge=0)
+    """So many epochs of plain cross-entropy come first."""
+    outliers: float = Field(default=0.03, ge=0, lt=1)
+    """Share of the highest predictions of a class that cannot be its anchor."""
+    matrix: str | None = None
+    """A file with T (.csv, .npy or .npz) to use instead of an estimate."""
+
+
+class Forward(Stage):
+    """Fit the given labels through T."""
+
+    labels: Tensor  # [N]
+    transition: Tensor  # [C, C] T
+
+    def __init__(
+        self,
+        net: nn.Module,
+        labels: Tensor,
+        classes: int,
+        begin: int,
+        *,
+        known: Tensor | None = None,
+        outliers: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.net, self.begin, self.known, self.outliers = net, begin, known, outliers
+        self.register_buffer("labels", labels)
+        self.register_buffer("transition", torch.eye(classes))
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        """One pass."""
+        if feed.epoch == self.begin + 1:
+            if self.known is None:
+                self.transition.copy_(by_anchors(feed.look(self.net).exp(), self.outliers))
+            else:
+                self.transition.copy_(self.known)
+        for x, i in feed():
+            yield {"forward": corrected(self.net(x), self.labels[i], self.transition)}
+
+
+def corrected(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
+    """-(1/B) sum_i log sum_c p_ic T[c, y_i], in logarithms, so that no p becomes 0."""
+    ways = transition.clamp(min=1e-30).log()[:, labels].T  # [B, C] log T[c, y_i]
+    return -(logits.log_softmax(1) + ways).logsumexp(1).mean()
+
+
+def by_anchors(p: Tensor, outliers: float) -> Tensor:
+    """T from the predictions [N, C] of all samples: row c is that of the anchor of c.
+
+    The anchor has the largest p[c] below the highest `outliers` of that column. With so many
+    classes that these are more than a class, it is simply the largest.
+    """
+    scores = p
+    if 0 < outliers * p.shape[1] < 1:
+        ceiling = torch.stack([column.quantile(1 - outliers) for column in p.T])
+        scores = torch.where(p < ceiling, p, -1)  # a new table: p itself becomes the rows of T
+    rows = p[scores.argmax(0)]
+    return rows / rows.sum(1, keepdim=True)
+
+
+def from_file(path: str, classes: int) -> Tensor:
+    """T as a user has it."""
+    table = checked(torch.from_numpy(read_matrix(Path(path))))
+    if len(table) != classes:
+        raise ConfigError(
+            f"the transition matrix in {path} is for {len(table)} classes, the data have {classes}"
+        )
+    return table
+
+
+def train(run: Run, config: Config) -> Outcome:
+    """Train, from `begin` on through T; judge labels by the final loss of p itself."""
+    known = from_file(config.matrix, run.classes) if config.matrix else None
+    begin, outliers = config.begin, config.outliers
+    stage = Forward(run.network(), run.labels, run.classes, begin, known=known, outliers=outliers)
+    net = run.fit("train", stage, config.schedule).net
+    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
