@@ -29,7 +29,7 @@ from drpl.detection.mixture import BetaMixture, Scale
 from drpl.detection.split import detect
 from drpl.files import write_json
 from drpl.methods.cross_entropy import Classify
-from drpl.methods.drpl import PseudoLabel, SemiSupervised
+from drpl.methods.pseudo_label import PseudoLabel, SemiSupervised
 from drpl.networks import build
 from drpl.record import versions
 from drpl.training.equations import cross_entropy, one_hot

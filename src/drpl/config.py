@@ -27,6 +27,7 @@ PRESETS = {
     "imagenet32": "the paper's settings for ImageNet32",
     "imagenet64": "the paper's settings for ImageNet64",
     "webvision": "the paper's settings for WebVision, first 50 classes",
+    "mini": "small images and narrow networks: the paper's comparison on a laptop",
     "released": "overlay: what the authors' code does where it departs from the paper",
 }
 

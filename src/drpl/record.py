@@ -126,9 +126,10 @@ def write_samples(
 
 
 def splits_in_order(folder: Path, rows: list[history.Row]) -> list[str]:
-    """The stages that were followed by a split, in the order they were trained."""
+    """The stages that were followed by a split, as they were trained, then splits by several."""
     stages = dict.fromkeys(row["stage"] for row in rows)
-    return [name for name in stages if (folder / "splits" / f"{name}.json").exists()]
+    known = {path.stem for path in (folder / "splits").glob("*.json")}
+    return [*(name for name in stages if name in known), *sorted(known - stages.keys())]
 
 
 def scored(folder: Path, stage: str, wrong: np.ndarray[Any, Any] | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -10,6 +11,7 @@ from drpl.data.augment import Normalise
 from drpl.data.dataset import Data
 from drpl.data.images import TensorImages
 from drpl.methods import drpl as method
+from drpl.methods import pseudo_label
 from drpl.methods.joint import Relabel, Relabelling
 from drpl.randomness import rng
 from drpl.training.equations import one_hot
@@ -69,8 +71,8 @@ def test_only_visited_samples_are_relabelled() -> None:
 
 def test_labelled_samples_keep_their_target_and_others_take_the_prediction() -> None:
     clean = torch.arange(12) < 6
-    config = method.SemiSupervised(forget=0.0)
-    stage = method.PseudoLabel(net(), one_hot(LABELS, 3), clean, config)
+    config = pseudo_label.SemiSupervised(forget=0.0)
+    stage = pseudo_label.PseudoLabel(net(), one_hot(LABELS, 3), clean, config)
     with torch.no_grad():
         table = torch.zeros(12, 3)
         for x, i in feed(1)():
@@ -84,7 +86,7 @@ def test_a_fifth_of_the_unlabelled_is_made_uniform_anew_each_epoch() -> None:
     predictions = torch.eye(5).repeat(20, 1)
     chosen = []
     for epoch in (1, 2):
-        table = method.forgetful(predictions, 0.2, rng(1, epoch))
+        table = pseudo_label.forgetful(predictions, 0.2, rng(1, epoch))
         uniform = (table == 0.2).all(1)
         assert int(uniform.sum()) == 20
         assert torch.equal(table[~uniform], predictions[~uniform])
@@ -95,7 +97,7 @@ def test_a_fifth_of_the_unlabelled_is_made_uniform_anew_each_epoch() -> None:
 def test_warm_up_sees_labelled_samples_only_and_changes_no_target() -> None:
     clean = torch.arange(12) < 7
     targets = one_hot(LABELS, 3)
-    stage = method.WarmUp(net(), targets.clone(), clean, method.SemiSupervised())
+    stage = pseudo_label.WarmUp(net(), targets.clone(), clean, pseudo_label.SemiSupervised())
     passed(stage, 1)
     assert torch.equal(stage.targets, targets)
     assert stage.labelled.tolist() == list(range(7))
@@ -162,6 +164,19 @@ def test_too_few_labelled_samples_are_said(tiny: Data, tmp_path: Path) -> None:
     config = tiny_config("drpl", 1, "first_threshold=0.0", "min_labelled=0.0")
     with pytest.raises(drpl.DrplError, match="too few to learn from; set min_labelled"):
         drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
+
+
+def test_both_stages_can_be_pooled(tiny: Data, tmp_path: Path) -> None:
+    settings = ("pool=true", "second_threshold=0.3")
+    config = tiny_config("drpl", 3, *settings)
+    result = drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
+    losses = {}
+    for stage in ("relabel", "detect", "pooled"):
+        with np.load(tmp_path / "splits" / f"{stage}.npz") as arrays:
+            losses[stage] = arrays["losses"]
+    assert np.allclose(losses["pooled"], (losses["relabel"] + losses["detect"]) / 2)
+    assert [stage["stage"] for stage in result.summary["stages"]] == ["relabel", "detect", "pooled"]
+    assert np.allclose(result.samples["loss"], losses["pooled"], rtol=1e-4)
 
 
 def test_losses_can_be_tracked_over_epochs(tiny: Data, tmp_path: Path) -> None:

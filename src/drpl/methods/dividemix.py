@@ -25,7 +25,7 @@ from drpl.config import Common
 from drpl.detection.split import FEWEST, Split, scarcity
 from drpl.distributed import rank, share, world
 from drpl.errors import TrainingError
-from drpl.methods.drpl import rows
+from drpl.methods.pseudo_label import rows
 from drpl.networks.ensemble import Ensemble
 from drpl.run import Outcome, Run
 from drpl.training.equations import cross_entropy, entropy, from_uniform, mixup, one_hot

@@ -8,49 +8,18 @@ semi-supervised run gives the model.
     stage 1   joint.Relabel on all samples           -> loss -> split at first_threshold
     stage 2   pseudo-labels with mixup on the split  -> loss -> split at second_threshold
     final     pseudo-labels with mixup on that split -> the model
-    SSL loss  l CE(s) + (1 - l) CE(s') + prior R_A + entropy R_H, all on the mixed images
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
-from drpl.config import Common
-from drpl.detection.split import FEWEST, Split, detect
-from drpl.errors import TrainingError
+from drpl.detection.evidence import Evidence
+from drpl.detection.split import Split, detect
 from drpl.methods.joint import Relabel, Relabelling
+from drpl.methods.pseudo_label import FromSplit, semi_supervised
 from drpl.run import Outcome, Run
-from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, from_uniform, mixup, one_hot
-from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Stage, Terms
-
-
-class SemiSupervised(Settings):
-    """How unlabelled samples are learnt from."""
-
-    alpha: float = Field(default=1.0, gt=0)
-    """Mixup weights are drawn from Beta(alpha, alpha)."""
-    prior: float = 0.8
-    """Weight of R_A."""
-    entropy: float = 0.4
-    """Weight of R_H."""
-    forget: float = Field(default=0.2, ge=0, le=1)
-    """Share of unlabelled samples with the uniform target for an epoch, drawn anew each time."""
-    warmup: Literal["load", "none"] = "load"
-    """load: some epochs on the labelled samples give the first pseudo-labels and weights."""
-
-
-class FromSplit(Common):
-    """What learning from a split takes."""
-
-    ssl: SemiSupervised
-    warmup_schedule: Schedule
-    final_schedule: Schedule
 
 
 class Config(FromSplit):
@@ -67,114 +36,37 @@ class Config(FromSplit):
     """At least this share of the expected clean samples stays labelled, in all and per class."""
     track: Literal["train", "test"] = "train"
     """Whether losses are observed on augmented or on plain images."""
+    pool: bool = False
+    """Judge the second time by the mean of both stages' losses, not by the second's alone."""
     lookup: bool = False
     """Score by the released code's table of 100 entries instead of the exact posterior."""
 
 
-class MixedBatches(Stage):
-    """What warm-up and semi-supervised learning share: the split, the targets, the loss."""
-
-    targets: Tensor  # [N, C]
-    labelled: Tensor  # [L] indices
-    unlabelled: Tensor  # [U] indices
-
-    def __init__(
-        self, net: nn.Module, targets: Tensor, clean: Tensor, config: SemiSupervised
-    ) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        self.register_buffer("targets", targets)
-        self.register_buffer("labelled", rows(clean))
-        self.register_buffer("unlabelled", rows(~clean))
-
-    def terms(self, x: Tensor, i: Tensor, feed: Feed) -> Terms:
-        """The loss of a mixed batch and its two regularisers."""
-        c = self.config
-        x, t = mixup(x, self.targets[i], c.alpha, feed.rng)
-        logits = self.net(x)
-        p = logits.softmax(1)
-        return {
-            "mixup": cross_entropy(logits, t),
-            "prior": c.prior * from_uniform(p),
-            "entropy": c.entropy * entropy(p),
-        }
-
-
-class WarmUp(MixedBatches):
-    """The labelled samples alone; nothing is relabelled."""
-
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
-        """One pass over the labelled samples."""
-        for x, i in feed(self.labelled):
-            yield self.terms(x, i, feed)
-
-
-class PseudoLabel(MixedBatches):
-    """Labelled samples keep their label; the others take the network's, smoothed by mixup."""
-
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
-        """One pass; plain images are predicted first, then their mixtures are learnt."""
-        seen = Fresh(self.targets)
-        for x, i in feed():
-            with torch.no_grad():  # in training mode: batch norm sees plain and mixed images
-                seen[i] = self.net(x).softmax(1)
-            yield self.terms(x, i, feed)
-        u = self.unlabelled[seen.share().visited[self.unlabelled]]
-        self.targets[u] = forgetful(seen.rows[u], self.config.forget, feed.shared_rng)
-
-
-def forgetful(predictions: Tensor, share: float, rng: torch.Generator) -> Tensor:
-    """Predictions [U, C], but a share of the rows uniform: against confirming one's errors."""
-    count, classes = predictions.shape
-    chosen = torch.randperm(count, generator=rng)[: int(share * count)].to(predictions.device)
-    return predictions.index_fill(0, chosen, 1 / classes)
-
-
-def rows(mask: Tensor) -> Tensor:
-    """The indices where a mask holds."""
-    return mask.nonzero().flatten()
-
-
-def semi_supervised(
-    run: Run, name: str, split: Split, config: FromSplit, schedule: Schedule
-) -> nn.Module:
-    """A network learnt from the labels of the clean samples and the images of all."""
-    labelled = int(split.clean.sum())
-    if labelled < FEWEST:
-        raise TrainingError(
-            f"after {split.stage!r} only {labelled} of {len(split.clean)} samples keep their "
-            "label, too few to learn from; set min_labelled, raise the threshold, or train longer"
-        )
-    targets = one_hot(run.labels, run.classes)
-    unlabelled = rows(~split.clean)
-    draws = run.rng(name, "first targets")
-    if config.ssl.warmup == "load":
-        warm = WarmUp(run.network(), targets, split.clean, config.ssl)
-        net = run.fit(f"{name}-warmup", warm, config.warmup_schedule).net
-        guessed = run.observe(f"{name}-warmup", net).probs[unlabelled]
-        targets[unlabelled] = forgetful(guessed, config.ssl.forget, draws)
-    else:  # the released code: any class at first
-        net = run.network()
-        guess = torch.randint(run.classes, (len(unlabelled),), generator=draws)
-        targets[unlabelled] = one_hot(guess, run.classes)
-    return run.fit(name, PseudoLabel(net, targets, split.clean, config.ssl), schedule).net
-
-
-def split_by(run: Run, name: str, net: nn.Module, threshold: float, config: Config) -> Split:
-    """Observe a network and split by its losses."""
-    evidence = run.observe(name, net, augmented=config.track == "train")
+def split_by(run: Run, evidence: Evidence, threshold: float, config: Config) -> Split:
+    """Split by the losses of a network."""
     guard, lookup = config.min_labelled, config.lookup
     found = detect(evidence, run.labels, threshold, min_labelled=guard, lookup=lookup)
     return run.keep(found)
 
 
+def pooled(first: Evidence, second: Evidence) -> Evidence:
+    """Both networks' view: each errs on samples of its own."""
+    losses, margins = (first.now + second.now) / 2, (first.margins[-1] + second.margins[-1]) / 2
+    return Evidence("pooled", losses[None], margins[None], (first.probs + second.probs) / 2)
+
+
 def detect_noise(run: Run, config: Config) -> Outcome:
     """Up to the second split: the list of wrong labels, without the final model."""
     stage = Relabel(run.network(), run.labels, run.classes, config.relabel)
-    net = run.fit("relabel", stage, config.relabel_schedule).net
-    split = split_by(run, "relabel", net, config.first_threshold, config)
+    net, augmented = run.fit("relabel", stage, config.relabel_schedule).net, config.track == "train"
+    first = run.observe("relabel", net, augmented=augmented)
+    split = split_by(run, first, config.first_threshold, config)
     net = semi_supervised(run, "detect", split, config, config.detect_schedule)
-    return Outcome(net, split_by(run, "detect", net, config.second_threshold, config))
+    second = run.observe("detect", net, augmented=augmented)
+    split = split_by(run, second, config.second_threshold, config)
+    if config.pool:
+        split = split_by(run, pooled(first, second), config.second_threshold, config)
+    return Outcome(net, split)
 
 
 def train(run: Run, config: Config) -> Outcome:
