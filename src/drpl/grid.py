@@ -31,7 +31,6 @@ from drpl.files import as_name, storing, write_whole
 from drpl.methods import METHODS
 from drpl.noise import NOISES, asked
 from drpl.pipeline import prepare, train
-from drpl.reporting.roc import roc
 from drpl.reporting.table import as_csv, cells_table, markdown, stages_table
 from drpl.result import Result
 
@@ -291,6 +290,8 @@ def achieved(result: Result) -> str:
 
 def written(comparison: Comparison) -> Comparison:
     """Write `table.csv`, `stages.csv`, `table.md` and a ROC figure for each noise."""
+    from drpl.reporting.roc import roc  # here, because workers draw no pictures
+
     out, results = comparison.folder, comparison.results
     write_whole(out / "table.csv", as_csv(cells_table(results)))
     write_whole(out / "stages.csv", as_csv(stages_table(results)))

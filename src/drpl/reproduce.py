@@ -1,6 +1,6 @@
 """The paper's tables as grids: at its own scale, or small on data that everybody has."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,16 @@ class Wanted:
             raise ConfigError(f"none of the methods of table {self.table} is in this library")
         return plans
 
+    def check(self) -> None:
+        """Raise if a file that says which classes look alike is needed and was not given."""
+        needy = [plan.data for plan in self.plans() if plan.needs_confusion]
+        if needy and not self.confusion and self.scale == "paper":
+            raise ConfigError(
+                f"table {self.table} has non-uniform noise, which needs to know which classes "
+                f"look alike: make a confusion matrix with `drpl confusion {needy[0]} -o T.npz` "
+                "and give it with --confusion T.npz"
+            )
+
     def left_out(self) -> list[str]:
         """The rows of the table that are no methods of this library."""
         rows = [method for plan in paper_grids(self.table) for method in plan.methods]
@@ -137,11 +147,9 @@ def reproduce(wanted: Wanted, out: Path, **more: Any) -> list[Comparison]:
 
     `more` goes to `compare`: engine, jobs, quiet, save_every, track_every.
     """
-    plans = wanted.plans()
-    if wanted.scale == "paper":
-        check_confusion(wanted, plans)
+    wanted.check()
     comparisons = []
-    for plan in plans:
+    for plan in (plans := wanted.plans()):
         folder = out / plan.data if len(plans) > 1 else out
         comparisons.append(
             compare(
@@ -161,17 +169,6 @@ def reproduce(wanted: Wanted, out: Path, **more: Any) -> list[Comparison]:
             )
         )
     return comparisons
-
-
-def check_confusion(wanted: Wanted, plans: Sequence[Plan]) -> None:
-    """Raise if a file that says which classes look alike is needed and was not given."""
-    needy = [plan.data for plan in plans if plan.needs_confusion]
-    if needy and not wanted.confusion:
-        raise ConfigError(
-            f"table {wanted.table} has non-uniform noise, which needs to know which classes look "
-            f"alike: make a confusion matrix with `drpl confusion {needy[0]} -o T.npz` and give "
-            "it with --confusion T.npz"
-        )
 
 
 def learnt_confusion(wanted: Wanted, plan: Plan, folder: Path) -> Path | None:

@@ -189,6 +189,7 @@ def reproduce(
         for line in tables.costs_table(tables.forecast(wanted)):
             typer.echo(line)
         return
+    wanted.check()
     if gone := wanted.left_out():
         typer.echo(f"note: not in this library, and left out: {', '.join(gone)}", err=True)
     with stoppable():

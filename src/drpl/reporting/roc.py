@@ -21,8 +21,8 @@ Curve = tuple[NDArray[Any], NDArray[Any]]  # noisy kept, clean kept
 def roc(results: Sequence[Result]) -> tuple[bytes, str] | None:
     """PNG and SVG for runs under one noise: a curve a method, and one for each earlier stage.
 
-    Curves are means over seeds; a star is the decision that the method takes. None where the
-    truth is not known, or all labels are right.
+    Curves are means over seeds; stars are the decisions that the method takes, one a seed. None
+    where the truth is not known, or all labels are right.
     """
     judged = [result for result in results if (result.detection or {}).get("auroc") is not None]
     if not judged:
@@ -52,8 +52,8 @@ def draw(axes: Axes, runs: Sequence[Result], method: str, colour: str, style: st
     last = f", after {stages[-1]}" if len(stages) > 1 else ""
     curve = averaged([final(run) for run in runs])
     axes.plot(*curve, color=colour, lw=1.8, ls=style, label=f"{method}{last} (AUROC {area:.3f})")
-    point = [np.mean([(run.detection or {})[key] for run in runs]) for key in ("fpr", "tpr")]
-    axes.plot(*point, color=colour, marker="*", ms=12, mec="white", mew=0.6, ls="", zorder=5)
+    points = np.array([[(run.detection or {})[key] for run in runs] for key in ("fpr", "tpr")])
+    axes.plot(*points, color=colour, marker="*", ms=12, mec="white", mew=0.6, ls="", zorder=5)
 
 
 def staged(run: Result, stage: str) -> Curve:
