@@ -13,13 +13,14 @@ from drpl.noise import NOISES
 SOURCE = Path(drpl.__file__).parent
 DOCS = SOURCE.parents[1] / "docs"
 LAYERS = [  # a module may import its own layer and those before it
-    {"errors", "catalogue", "files", "settings", "randomness", "distributed"},
+    {"errors", "catalogue", "files", "settings", "randomness", "distributed", "engines"},
     {"data", "noise", "networks"},
     {"training"},
     {"detection"},
-    {"config", "display", "history", "result", "model", "run"},
+    {"config", "display", "history", "result", "model", "run", "paper"},
     {"methods"},
-    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor", "scoring"},
+    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
+    | {"scoring", "grid", "reproduce"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

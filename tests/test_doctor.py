@@ -7,7 +7,8 @@ from PIL import Image
 
 from drpl.data.arrays import arrays
 from drpl.data.dataset import Data
-from drpl.doctor import duration, examine
+from drpl.display import duration
+from drpl.doctor import examine
 from tests.conftest import Command
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
+    from drpl.grid import compare
     from drpl.pipeline import detect, train
     from drpl.reporting.page import report
     from drpl.result import Result
@@ -45,6 +46,7 @@ _HOMES = {
     # the whole way
     "train": "drpl.pipeline",
     "detect": "drpl.pipeline",
+    "compare": "drpl.grid",
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
@@ -76,6 +78,7 @@ __all__ = [
     "Stage",
     "Truth",
     "arrays",
+    "compare",
     "detect",
     "folder",
     "from_huggingface",

@@ -19,6 +19,8 @@ from drpl.errors import DataError, RunError
 from drpl.noise.confusion import Confusion, averaged, counted
 from drpl.randomness import rng
 
+METHOD = "cross_entropy"  # the networks that make the mistakes believe every label
+
 
 def learn(
     data: Data, *, networks: int = 2, seed: int = 1, runs: Path | None = None, **more: Any
@@ -33,7 +35,7 @@ def learn(
         for k in range(networks):
             task = problem(data, k)
             folder = (runs or Path(scratch)) / f"network-{k + 1}"
-            pipeline.train(task, method="cross_entropy", seed=seed + k, out=folder, **more)
+            pipeline.train(task, method=METHOD, seed=seed + k, out=folder, **more)
             found.append(by_model(folder, task))
     return averaged(found)
 

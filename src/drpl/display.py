@@ -67,3 +67,11 @@ class StageDisplay:
                 f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left",
                 soft_wrap=True,
             )
+
+
+def duration(seconds: float) -> str:
+    """In the unit that a person would use."""
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:.0f} days"

@@ -12,6 +12,7 @@ from PIL import Image
 
 from drpl.config import PRESETS
 from drpl.data.dataset import Data, Dataset
+from drpl.display import duration
 from drpl.errors import DrplError
 from drpl.rehearsal import Plan, Speeds, rehearse
 
@@ -168,11 +169,3 @@ def planned(data: Data, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:
 def all_presets() -> list[str]:
     """Those that stand on their own."""
     return [name for name in PRESETS if name != "released"]
-
-
-def duration(seconds: float) -> str:
-    """In the unit that a person would use."""
-    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / unit:.0f} {name}"
-    return f"{seconds / 86_400:.0f} days"

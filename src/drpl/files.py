@@ -61,6 +61,11 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     write_whole(path, buffer.getvalue())
 
 
+def as_name(text: str) -> str:
+    """The text with nothing in it that a folder's name should not have."""
+    return "".join(sign if sign.isalnum() or sign in "-_.+" else "-" for sign in text)
+
+
 def digest(*contents: bytes) -> str:
     """A short fingerprint of `contents`."""
     hashed = hashlib.sha256()

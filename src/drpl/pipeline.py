@@ -17,7 +17,7 @@ from drpl.data.outside import with_outside
 from drpl.display import Display
 from drpl.distributed import barrier, processes, rank
 from drpl.errors import ConfigError, RunError
-from drpl.files import digest, write_json, write_whole
+from drpl.files import as_name, digest, write_json, write_whole
 from drpl.methods import METHODS
 from drpl.networks import CUSTOM, Builder
 from drpl.noise import confusion as alike
@@ -155,8 +155,7 @@ def corrupted(
 def default_folder(dataset: str, noise: str | None, method: str, seed: int) -> Path:
     """runs/digits-uniform-0.6/drpl/seed-1."""
     case = dataset if noise is None else f"{dataset}-{noise}"
-    tidy = "".join(sign if sign.isalnum() or sign in "-_.+" else "-" for sign in case)
-    return Path("runs") / tidy / method / f"seed-{seed}"
+    return Path("runs") / as_name(case) / method / f"seed-{seed}"
 
 
 def described(

@@ -53,6 +53,18 @@ def split(spec: str) -> list[str]:
     return re.split(r"\+(?=[a-z-]+(?::|$))", spec)
 
 
+def asked(spec: str) -> list[tuple[str, float | None]]:
+    """The kinds of noise in a text and their rates; None where the value is a file or nothing."""
+    parts: list[tuple[str, float | None]] = []
+    for text in split(spec):
+        kind, _, rest = text.partition(":")
+        try:
+            parts.append((kind, float(rest.partition(",")[0])))
+        except ValueError:
+            parts.append((kind, None))
+    return parts
+
+
 def parse_one(spec: str, around: "Surroundings") -> "Noise":
     """The noise of one part."""
     name, colon, rest = spec.partition(":")

@@ -1,8 +1,9 @@
-"""One thin function a command. Heavy libraries are imported when a command needs them."""
+"""One thin function a command."""
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,7 +111,7 @@ def carry_out(
     dry_run: bool,
     **more: object,
 ) -> None:
-    """Train, and say what came out; Ctrl-C leaves a run that the same command continues."""
+    """Train, and say what came out."""
     from drpl import distributed, pipeline
     from drpl.data import Reading, load
     from drpl.rehearsal import rehearse
@@ -126,16 +127,22 @@ def carry_out(
         skip_broken=skip_broken,
     )
     chosen = {"preset": named(preset), "settings": settings or (), **more}
+    with stoppable(), distributed.processes():
+        source = load(data, reading)
+        if dry_run:
+            wanted = {key: value for key, value in chosen.items() if key not in FOLDER}
+            typer.echo(forecast(rehearse(source, goal=goal, **wanted)))  # type: ignore[arg-type]
+            return
+        result = pipeline.train(source, goal=goal, **chosen)  # type: ignore[arg-type]
+        if distributed.rank() == 0:
+            typer.echo(summary(result))
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Ctrl-C leaves what the same command continues."""
     try:
-        with distributed.processes():
-            source = load(data, reading)
-            if dry_run:
-                wanted = {key: value for key, value in chosen.items() if key not in FOLDER}
-                typer.echo(forecast(rehearse(source, goal=goal, **wanted)))  # type: ignore[arg-type]
-                return
-            result = pipeline.train(source, goal=goal, **chosen)  # type: ignore[arg-type]
-            if distributed.rank() == 0:
-                typer.echo(summary(result))
+        yield
     except KeyboardInterrupt:
         again = shlex.join(["drpl", *sys.argv[1:]])
         typer.echo(f"\nStopped. What was finished is kept; go on with:\n  {again}", err=True)
@@ -372,19 +379,21 @@ class Kind(StrEnum):
     NETWORKS = "networks"
     DETECTORS = "detectors"
     PRESETS = "presets"
+    TABLES = "tables"
 
 
 @app.command("list")
 def list_names(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
 ) -> None:
-    """List methods, data sets, noises, networks, detectors and presets."""
+    """List methods, data sets, noises, networks, detectors, presets and the paper's tables."""
     from drpl.config import PRESETS
     from drpl.data import DATASETS, SOURCES
     from drpl.detection import DETECTORS
     from drpl.methods import METHODS
     from drpl.networks import NETWORKS
     from drpl.noise import NOISES
+    from drpl.paper import TABLES
 
     known: dict[Kind, Mapping[str, Entry | str]] = {
         Kind.METHODS: METHODS,
@@ -393,6 +402,7 @@ def list_names(
         Kind.NETWORKS: NETWORKS,
         Kind.DETECTORS: DETECTORS,
         Kind.PRESETS: PRESETS,
+        Kind.TABLES: TABLES,
     }
     for one in [kind] if kind else list(Kind):
         typer.echo(f"{one.value}:")

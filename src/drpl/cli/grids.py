@@ -1,0 +1,233 @@
+"""The commands that run many cells: `compare` and `reproduce`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drpl.cli.commands import (
+    CACHE,
+    CONFUSION,
+    DATA,
+    DATA_DIR,
+    DEVICE,
+    DOWNLOAD,
+    DRY,
+    HOLD,
+    LIMIT,
+    OOD,
+    OUTSIDE,
+    PRESET,
+    QUIET,
+    SAVE,
+    SIZE,
+    SKIP,
+    TRACK,
+    app,
+    named,
+    stoppable,
+)
+from drpl.data import Hold, Reading
+from drpl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from drpl.grid import Comparison
+
+
+class Engine(StrEnum):
+    """Who does the work."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+class Goal(StrEnum):
+    """How far each cell goes."""
+
+    TRAIN = "train"
+    DETECT = "detect"
+
+
+class Scale(StrEnum):
+    """How large a table is run."""
+
+    PAPER = "paper"
+    MINI = "mini"
+
+
+METHODS = typer.Option(help="Names from `drpl list methods`, with commas.")
+NOISES = typer.Option("--noise", help="As for `drpl train`; may be repeated [default: none].")
+SEEDS = typer.Option(help="With commas; each is a run of its own.")
+FOLDER = typer.Option("--out", "-o", help="The folder of the grid.")
+OWN_SET = typer.Option(
+    "--set", help="Change one setting; METHOD:key=value for that method only (presets likewise)."
+)
+ENGINE = typer.Option(help="Processes of this machine, or Ray (at $RAY_ADDRESS, or started here).")
+JOBS = typer.Option(help="Cells at once [default: one for each GPU, or else core].", min=1)
+GOAL = typer.Option(help="Whole methods, or detection of wrong labels only.")
+
+
+@app.command()
+def compare(
+    data: Annotated[str, DATA],
+    methods: Annotated[str, METHODS],
+    out: Annotated[Path, FOLDER],
+    noises: Annotated[list[str] | None, NOISES] = None,
+    seeds: Annotated[str, SEEDS] = "1",
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    preset: Annotated[list[str] | None, PRESET] = None,
+    settings: Annotated[list[str] | None, OWN_SET] = None,
+    goal: Annotated[Goal, GOAL] = Goal.TRAIN,
+    size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
+    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
+    jobs: Annotated[int | None, JOBS] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    save_every: Annotated[float, SAVE] = 10.0,
+    track_every: Annotated[int, TRACK] = 0,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Train methods under noises with several seeds, and put them side by side."""
+    from drpl import grid
+
+    reading = Reading(
+        size=size,
+        limit=limit,
+        data_dir=data_dir,
+        download=download,
+        outside=tuple(outside or ()),
+        hold=hold,
+        cache=cache,
+        skip_broken=skip_broken,
+    )
+    with stoppable():
+        found = grid.compare(
+            data,
+            methods=words(methods),
+            noises=noises or (),
+            seeds=numbers(seeds),
+            out=out,
+            ood=ood,
+            reading=reading,
+            preset=named(preset),
+            settings=settings or (),
+            engine=engine.value,
+            jobs=jobs,
+            device=device,
+            quiet=quiet,
+            confusion=confusion,
+            goal=goal.value,
+            save_every=save_every,
+            track_every=track_every,
+        )
+    conclude([found])
+
+
+@app.command()
+def reproduce(
+    table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder [default: runs/TABLE-SCALE].")
+    ] = None,
+    scale: Annotated[
+        Scale, typer.Option(help="As in the paper, or a small version on small data.")
+    ] = Scale.PAPER,
+    data: Annotated[
+        str | None,
+        typer.Option(help="With --scale mini [default: fashion-mnist if found, else digits]."),
+    ] = None,
+    seeds: Annotated[str, SEEDS] = "1",
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    preset: Annotated[list[str] | None, PRESET] = None,
+    settings: Annotated[list[str] | None, OWN_SET] = None,
+    size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
+    jobs: Annotated[int | None, JOBS] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    save_every: Annotated[float, SAVE] = 10.0,
+    track_every: Annotated[int, TRACK] = 0,
+    dry_run: Annotated[bool, DRY] = False,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Run the grid of one of the paper's tables, and put its figures beside ours."""
+    from drpl import reproduce as tables
+
+    reading = Reading(
+        size=size,
+        limit=limit,
+        data_dir=data_dir,
+        download=download,
+        outside=tuple(outside or ()),
+        hold=hold,
+        cache=cache,
+    )
+    wanted = tables.Wanted(
+        table,
+        scale.value,
+        data,
+        numbers(seeds),
+        tuple(named(preset)),
+        tuple(settings or ()),
+        ood,
+        confusion,
+        reading,
+        device,
+    )
+    if dry_run:
+        for line in tables.listing(wanted):
+            typer.echo(line)
+        for line in tables.costs_table(tables.forecast(wanted)):
+            typer.echo(line)
+        return
+    wanted.check()
+    if gone := wanted.left_out():
+        typer.echo(f"note: not in this library, and left out: {', '.join(gone)}", err=True)
+    with stoppable():
+        found = tables.reproduce(
+            wanted,
+            out or Path("runs") / f"{table}-{scale.value}",
+            engine=engine.value,
+            jobs=jobs,
+            quiet=quiet,
+            save_every=save_every,
+            track_every=track_every,
+        )
+    conclude(found)
+
+
+def words(text: str) -> list[str]:
+    """The parts between commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers between commas."""
+    try:
+        return tuple(int(word) for word in words(text))
+    except ValueError:
+        raise ConfigError(f"--seeds {text}: write whole numbers, for example 1,2,3") from None
+
+
+def conclude(found: "list[Comparison]") -> None:
+    """Show the tables; exit code 1 if a cell failed."""
+    for comparison in found:
+        typer.echo(comparison.text)
+        typer.echo(f"all is in {comparison.folder}: table.md, table.csv, stages.csv, roc-*, runs")
+    if failed := sum(len(comparison.failures) for comparison in found):
+        typer.echo(f"{failed} cells failed; their reasons are above and in table.md", err=True)
+        raise typer.Exit(1)

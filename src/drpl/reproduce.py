@@ -1,0 +1,274 @@
+"""The paper's tables as grids: at its own scale, or small on data that everybody has."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from drpl import confusion as lookalikes
+from drpl.data import Reading, load
+from drpl.data.dataset import Data
+from drpl.data.invented import SIZES, invented
+from drpl.data.outside import with_outside
+from drpl.display import duration
+from drpl.errors import ConfigError, DataError, did_you_mean
+from drpl.grid import Comparison, compare, meant_for
+from drpl.methods import METHODS
+from drpl.noise import asked
+from drpl.paper import TABLES, published
+from drpl.pipeline import choose_device
+from drpl.rehearsal import Speeds, rehearse
+
+ALIKE = ("nonuniform", "ood-nonuniform")  # noises that follow a confusion matrix
+OWN_FLIPS = ("cifar10", "cifar100")  # sets whose non-uniform noise needs none
+FOREIGN = ("ood", "ood-nonuniform")
+ANY = "uniform:0.4"  # the time of a run hardly depends on its noise, but an oracle needs some
+
+# What the small grids run on: the first that is there, and the classes set aside to be foreign.
+MINI = {"fashion-mnist": ("Sandal", "Bag"), "digits": ("8", "9")}
+MINI_WEB = "uniform:0.1+ood:0.1"  # stands in for WebVision's own noise
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The grid of a table on one data set."""
+
+    data: str
+    noises: tuple[str | None, ...]
+    methods: tuple[str, ...]
+    preset: str
+    goal: str = "train"
+    outside: tuple[str, ...] = ()  # classes of the data that out-of-distribution noise takes
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of noise in it."""
+        return {kind for noise in self.noises if noise for kind, _ in asked(noise)}
+
+    @property
+    def needs_confusion(self) -> bool:
+        """Whether some noise must be told which classes look alike."""
+        return bool(self.kinds & set(ALIKE)) and self.data not in OWN_FLIPS
+
+
+def paper_grids(table: str) -> list[Plan]:
+    """A table as the paper has it: one grid for each of its data sets."""
+    if table not in TABLES:
+        raise ConfigError(f"the paper has no table {table!r}; {did_you_mean(table, TABLES)}")
+    cells = [figure for figure in published() if figure.table == table]
+    plans = []
+    for dataset in dict.fromkeys(figure.dataset for figure in cells):
+        mine = [figure for figure in cells if figure.dataset == dataset]
+        noises = dict.fromkeys(None if f.noise == "none" else f.noise for f in mine)
+        methods = tuple(dict.fromkeys(figure.method for figure in mine))
+        # Where the paper prints no accuracy, no final model is needed.
+        goal = "train" if any(figure.best is not None for figure in mine) else "detect"
+        plans.append(Plan(dataset, tuple(noises), methods, dataset, goal))
+    return plans
+
+
+def mini_grid(table: str, data: str) -> Plan:
+    """The methods and noises of a table, small: on `data`, under the preset `mini`."""
+    first = paper_grids(table)[0]
+    noises = first.noises if any(first.noises) else (MINI_WEB,)
+    plan = replace(first, data=data, noises=noises, preset="mini")
+    return replace(plan, outside=MINI.get(data, ()) if plan.kinds & set(FOREIGN) else ())
+
+
+def mini_data(reading: Reading) -> str:
+    """The first of the small grids' data sets that is there."""
+    for name in MINI:
+        try:
+            load(name, reading)
+        except DataError:
+            continue
+        return name
+    raise DataError("none of the data sets for small grids is here; name one with --data")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user may choose about a table."""
+
+    table: str
+    scale: str = "paper"
+    data: str | None = None
+    seeds: tuple[int, ...] = (1,)
+    preset: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    ood: str | None = None
+    confusion: Path | None = None
+    reading: Reading = field(default_factory=Reading)
+    device: str | None = None
+
+    def plans(self) -> list[Plan]:
+        """The grids to run: methods that this library lacks are left out."""
+        if self.scale == "mini":
+            plans = [mini_grid(self.table, self.data or mini_data(self.reading))]
+        elif self.data:
+            raise ConfigError("--data goes with --scale mini; the paper's scale has its own data")
+        else:
+            plans = paper_grids(self.table)
+        plans = [
+            replace(plan, methods=tuple(m for m in plan.methods if m in METHODS)) for plan in plans
+        ]
+        if not all(plan.methods for plan in plans):
+            raise ConfigError(f"none of the methods of table {self.table} is in this library")
+        return plans
+
+    def check(self) -> None:
+        """Raise if a file that says which classes look alike is needed and was not given."""
+        needy = [plan.data for plan in self.plans() if plan.needs_confusion]
+        if needy and not self.confusion and self.scale == "paper":
+            raise ConfigError(
+                f"table {self.table} has non-uniform noise, which needs to know which classes "
+                f"look alike: make a confusion matrix with `drpl confusion {needy[0]} -o T.npz` "
+                "and give it with --confusion T.npz"
+            )
+
+    def left_out(self) -> list[str]:
+        """The rows of the table that are no methods of this library."""
+        rows = [method for plan in paper_grids(self.table) for method in plan.methods]
+        return [name for name in dict.fromkeys(rows) if name not in METHODS]
+
+    def presets(self, plan: Plan) -> list[str]:
+        """The presets asked for, or the plan's own."""
+        return list(self.preset) or [plan.preset]
+
+    def read_as(self, plan: Plan) -> Reading:
+        """How the plan's data are read."""
+        return replace(self.reading, outside=self.reading.outside or plan.outside)
+
+
+def reproduce(wanted: Wanted, out: Path, **more: Any) -> list[Comparison]:
+    """Run the grid of a table; a table with two data sets has a folder for each.
+
+    `more` goes to `compare`: engine, jobs, quiet, save_every, track_every.
+    """
+    wanted.check()
+    comparisons = []
+    for plan in (plans := wanted.plans()):
+        folder = out / plan.data if len(plans) > 1 else out
+        comparisons.append(
+            compare(
+                plan.data,
+                methods=plan.methods,
+                noises=plan.noises,
+                seeds=wanted.seeds,
+                out=folder,
+                ood=wanted.ood,
+                reading=wanted.read_as(plan),
+                preset=wanted.presets(plan),
+                settings=wanted.settings,
+                confusion=wanted.confusion or learnt_confusion(wanted, plan, folder),
+                goal=plan.goal,
+                device=wanted.device,
+                **more,
+            )
+        )
+    return comparisons
+
+
+def learnt_confusion(wanted: Wanted, plan: Plan, folder: Path) -> Path | None:
+    """A confusion matrix for a small grid, learnt once from the clean data and kept."""
+    path = folder / "confusion.npz"
+    if not plan.needs_confusion:
+        return None
+    if not path.exists():
+        found = lookalikes.learn(
+            with_outside(load(plan.data, wanted.read_as(plan)), wanted.ood),
+            runs=folder / "confusion",
+            preset=meant_for(lookalikes.METHOD, wanted.presets(plan)),
+            settings=meant_for(lookalikes.METHOD, wanted.settings),
+            device=wanted.device,
+            quiet=True,
+        )
+        found.write(path)
+    return path
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the cells of a method would take, one after the other on this machine."""
+
+    data: str
+    method: str
+    cells: int
+    seconds: float  # of one cell
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a table would take."""
+
+    costs: list[Cost]
+    notes: list[str]
+    unit: str  # CPU or GPU
+    threads: int  # cores, or one GPU
+
+    @property
+    def seconds(self) -> float:
+        """All cells, one after the other."""
+        return sum(cost.cells * cost.seconds for cost in self.costs)
+
+
+def forecast(wanted: Wanted) -> Forecast:
+    """Rehearse each method once; files that are not here are replaced by images of their size."""
+    costs, notes = [], []
+    for plan in wanted.plans():
+        data, said = at_hand(plan, wanted)
+        notes += said
+        speeds: Speeds = {}
+        noise = ANY if any(plan.noises) else None
+        for method in plan.methods:
+            rehearsed = rehearse(
+                data,
+                method=method,
+                noise=noise,
+                preset=meant_for(method, wanted.presets(plan)),
+                settings=meant_for(method, wanted.settings),
+                device=wanted.device,
+                goal=plan.goal,
+                speeds=speeds,
+            )
+            cells = len(plan.noises) * len(wanted.seeds)
+            costs.append(Cost(plan.data, method, cells, rehearsed.seconds))
+    gpu = choose_device(wanted.device).type == "cuda"
+    return Forecast(costs, notes, "GPU" if gpu else "CPU", 1 if gpu else torch.get_num_threads())
+
+
+def at_hand(plan: Plan, wanted: Wanted) -> tuple[Data, list[str]]:
+    """The plan's data or, if they cannot be read, images of the same shape and number."""
+    try:
+        return load(plan.data, wanted.read_as(plan)), []
+    except DataError as error:
+        if plan.data not in SIZES:
+            raise
+        return invented(plan.data), [f"{error}; reckoned on a stand-in of the same size"]
+
+
+def listing(wanted: Wanted) -> Iterable[str]:
+    """The cells of a table, a line for each noise."""
+    for plan in wanted.plans():
+        cells = len(plan.noises) * len(plan.methods) * len(wanted.seeds)
+        yield f"{plan.data}, preset {', '.join(wanted.presets(plan))}: {cells} cells"
+        for noise in plan.noises:
+            yield f"  {noise or 'none':<22} {', '.join(plan.methods)}"
+    if gone := wanted.left_out():
+        yield f"not in this library, and left out: {', '.join(gone)}"
+
+
+def costs_table(found: Forecast) -> Iterable[str]:
+    """Hours by method, and in all."""
+    yield from found.notes
+    yield f"{'data':<14}{'method':<16}{'cells':>6}{'hours a cell':>14}{found.unit + '-hours':>12}"
+    for cost in found.costs:
+        hours = cost.seconds / 3600
+        total = cost.cells * hours * found.threads
+        yield f"{cost.data:<14}{cost.method:<16}{cost.cells:>6}{hours:>14.3f}{total:>12.1f}"
+    hours, cells = found.seconds / 3600, sum(cost.cells for cost in found.costs)
+    yield f"{'all':<30}{cells:>6}{'':>14}{hours * found.threads:>12.1f}"
+    where = "one GPU" if found.unit == "GPU" else f"{found.threads} of this machine's cores"
+    yield f"{duration(found.seconds)} on {where}, reckoned from a few steps here and now"
