@@ -4,7 +4,9 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pydantic import BaseModel
@@ -52,6 +54,18 @@ def tiny() -> Data:
         classes=["top", "left", "middle"],
         name="tiny",
     )
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    """The same images as a file."""
+    x, y = tiny_pixels(72, "train")
+    x_test, y_test = tiny_pixels(36, "test")
+    arrays = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
+    path = tmp_path / "tiny.npz"
+    content: dict[str, Any] = {name: values.numpy() for name, values in arrays.items()}
+    np.savez(path, classes=["top", "left", "middle"], **content)
+    return path
 
 
 def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[str]:

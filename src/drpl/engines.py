@@ -53,9 +53,11 @@ def ray(
     size = {} if address else {"num_cpus": jobs * threads, "include_dashboard": False}
     ray.init(address or "local", log_to_driver=False, logging_level="error", **size)
     home = os.getcwd()  # noqa: PTH109
+    told = {name: value for name, value in os.environ.items() if name.startswith("DRPL_")}
 
     def there(work: Callable[[Task], Answer], task: Task) -> Answer:
         os.chdir(home)  # so that relative paths mean the same everywhere
+        os.environ.update(told)
         return work(task)
 
     gpus = 1 if ray.cluster_resources().get("GPU") else 0

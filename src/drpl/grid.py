@@ -234,8 +234,11 @@ def attempt(grid: Grid, cell: Cell) -> Ended:
     except DrplError as error:
         return Ended(cell, fresh, str(error))
     except Exception as error:
-        write_whole(folder / "error.txt", traceback.format_exc())
-        return Ended(cell, fresh, f"{type(error).__name__}: {error} (see {folder / 'error.txt'})")
+        trace = folder / "error.txt"
+        write_whole(trace, traceback.format_exc())
+        words = " ".join(f"{type(error).__name__}: {error}".split())  # on one line
+        return Ended(cell, fresh, f"{words} (see {trace})")
+    (folder / "error.txt").unlink(missing_ok=True)  # of an earlier attempt
     return Ended(cell, fresh, None)
 
 

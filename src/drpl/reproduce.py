@@ -1,7 +1,8 @@
 """The paper's tables as grids: at its own scale, or small on data that everybody has."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ def mini_grid(table: str, data: str) -> Plan:
     return replace(plan, outside=MINI.get(data, ()) if plan.kinds & set(FOREIGN) else ())
 
 
+@cache
 def mini_data(reading: Reading) -> str:
     """The first of the small grids' data sets that is there."""
     for name in MINI:
@@ -193,63 +195,39 @@ def learnt_confusion(wanted: Wanted, plan: Plan, folder: Path) -> Path | None:
 class Cost:
     """What the cells of a method would take, one after the other on this machine."""
 
-    data: str
     method: str
     cells: int
     seconds: float  # of one cell
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """What a table would take."""
-
-    costs: list[Cost]
-    notes: list[str]
-    unit: str  # CPU or GPU
-    threads: int  # cores, or one GPU
-
-    @property
-    def seconds(self) -> float:
-        """All cells, one after the other."""
-        return sum(cost.cells * cost.seconds for cost in self.costs)
-
-
-def forecast(wanted: Wanted) -> Forecast:
-    """Rehearse each method once; files that are not here are replaced by images of their size."""
-    costs, notes = [], []
-    for plan in wanted.plans():
-        data, said = at_hand(plan, wanted)
-        notes += said
-        speeds: Speeds = {}
-        noise = ANY if any(plan.noises) else None
-        for method in plan.methods:
-            rehearsed = rehearse(
-                data,
-                method=method,
-                noise=noise,
-                preset=meant_for(method, wanted.presets(plan)),
-                settings=meant_for(method, wanted.settings),
-                device=wanted.device,
-                goal=plan.goal,
-                speeds=speeds,
-            )
-            cells = len(plan.noises) * len(wanted.seeds)
-            costs.append(Cost(plan.data, method, cells, rehearsed.seconds))
-    gpu = choose_device(wanted.device).type == "cuda"
-    return Forecast(costs, notes, "GPU" if gpu else "CPU", 1 if gpu else torch.get_num_threads())
+def costs(plan: Plan, data: Data, wanted: Wanted) -> Iterator[Cost]:
+    """Rehearse each method of a plan once."""
+    speeds: Speeds = {}
+    for method in plan.methods:
+        rehearsed = rehearse(
+            data,
+            method=method,
+            noise=ANY if any(plan.noises) else None,
+            preset=meant_for(method, wanted.presets(plan)),
+            settings=meant_for(method, wanted.settings),
+            device=wanted.device,
+            goal=plan.goal,
+            speeds=speeds,
+        )
+        yield Cost(method, len(plan.noises) * len(wanted.seeds), rehearsed.seconds)
 
 
-def at_hand(plan: Plan, wanted: Wanted) -> tuple[Data, list[str]]:
+def at_hand(plan: Plan, wanted: Wanted) -> tuple[Data, str | None]:
     """The plan's data or, if they cannot be read, images of the same shape and number."""
     try:
-        return load(plan.data, wanted.read_as(plan)), []
+        return load(plan.data, wanted.read_as(plan)), None
     except DataError as error:
         if plan.data not in SIZES:
             raise
-        return invented(plan.data), [f"{error}; reckoned on a stand-in of the same size"]
+        return invented(plan.data), f"{error}; reckoned on a stand-in of the same size"
 
 
-def listing(wanted: Wanted) -> Iterable[str]:
+def listing(wanted: Wanted) -> Iterator[str]:
     """The cells of a table, a line for each noise."""
     for plan in wanted.plans():
         cells = len(plan.noises) * len(plan.methods) * len(wanted.seeds)
@@ -260,15 +238,21 @@ def listing(wanted: Wanted) -> Iterable[str]:
         yield f"not in this library, and left out: {', '.join(gone)}"
 
 
-def costs_table(found: Forecast) -> Iterable[str]:
-    """Hours by method, and in all."""
-    yield from found.notes
-    yield f"{'data':<14}{'method':<16}{'cells':>6}{'hours a cell':>14}{found.unit + '-hours':>12}"
-    for cost in found.costs:
-        hours = cost.seconds / 3600
-        total = cost.cells * hours * found.threads
-        yield f"{cost.data:<14}{cost.method:<16}{cost.cells:>6}{hours:>14.3f}{total:>12.1f}"
-    hours, cells = found.seconds / 3600, sum(cost.cells for cost in found.costs)
-    yield f"{'all':<30}{cells:>6}{'':>14}{hours * found.threads:>12.1f}"
-    where = "one GPU" if found.unit == "GPU" else f"{found.threads} of this machine's cores"
-    yield f"{duration(found.seconds)} on {where}, reckoned from a few steps here and now"
+def forecast(wanted: Wanted) -> Iterator[str]:
+    """Hours by method and in all, each line as soon as it is known."""
+    gpu = choose_device(wanted.device).type == "cuda"
+    unit, threads = ("GPU", 1) if gpu else ("CPU", torch.get_num_threads())
+    cells, seconds = 0, 0.0
+    for plan in wanted.plans():
+        data, note = at_hand(plan, wanted)
+        if note:
+            yield note
+        yield f"{plan.data:<16}{'cells':>8}{'hours a cell':>16}{unit + '-hours':>12}"
+        for cost in costs(plan, data, wanted):
+            hours = cost.seconds / 3600
+            all_hours = cost.cells * hours * threads
+            yield f"  {cost.method:<14}{cost.cells:>8}{hours:>16.3f}{all_hours:>12.1f}"
+            cells, seconds = cells + cost.cells, seconds + cost.cells * cost.seconds
+    yield f"{'all':<16}{cells:>8}{'':>16}{seconds / 3600 * threads:>12.1f}"
+    where = "one GPU" if gpu else f"{threads} of this machine's cores"
+    yield f"{duration(seconds)} on {where}, reckoned from a few steps here and now"

@@ -1,6 +1,7 @@
 """The commands that run many cells: `compare` and `reproduce`."""
 
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -178,20 +179,18 @@ def reproduce(
     )
     wanted = tables.Wanted(
         table,
-        scale.value,
-        data,
-        numbers(seeds),
-        tuple(named(preset)),
-        tuple(settings or ()),
-        ood,
-        confusion,
-        reading,
-        device,
+        scale=scale.value,
+        data=data,
+        seeds=numbers(seeds),
+        preset=tuple(named(preset)),
+        settings=tuple(settings or ()),
+        ood=ood,
+        confusion=confusion,
+        reading=reading,
+        device=device,
     )
     if dry_run:
-        for line in tables.listing(wanted):
-            typer.echo(line)
-        for line in tables.costs_table(tables.forecast(wanted)):
+        for line in chain(tables.listing(wanted), tables.forecast(wanted)):
             typer.echo(line)
         return
     wanted.check()

@@ -104,8 +104,16 @@ def markdown(
             parts.append(f"![ROC]({pictures[noise]})\n")
     if failures:
         parts.append(f"## {len(failures)} failed\n")
-        parts.append("".join(f"- {name}: {sentence}\n" for name, sentence in failures.items()))
+        parts.append(reasons(failures))
     return "\n".join(parts)
+
+
+def reasons(failures: Mapping[str, str]) -> str:
+    """A line for each reason, with all that failed for it."""
+    alike: dict[str, list[str]] = {}
+    for name, sentence in failures.items():
+        alike.setdefault(sentence, []).append(name)
+    return "".join(f"- {'; '.join(names)}: {sentence}\n" for sentence, names in alike.items())
 
 
 def data_line(results: Sequence[Result]) -> str:
