@@ -27,8 +27,12 @@ OWN_FLIPS = ("cifar10", "cifar100")  # sets whose non-uniform noise needs none
 FOREIGN = ("ood", "ood-nonuniform")
 ANY = "uniform:0.4"  # the time of a run hardly depends on its noise, but an oracle needs some
 
-# What the small grids run on: the first that is there, and the classes set aside to be foreign.
-MINI = {"fashion-mnist": ("Sandal", "Bag"), "digits": ("8", "9")}
+# What the small grids run on, the first that is there: the classes set aside to be foreign, pixels
+# a side, and images.
+MINI = {
+    "fashion-mnist": (("Shirt", "Coat", "Sneaker", "Bag"), 14, 1200),
+    "digits": (("8", "9"), None, None),
+}
 MINI_WEB = "uniform:0.1+ood:0.1"  # stands in for WebVision's own noise
 
 
@@ -42,6 +46,8 @@ class Plan:
     preset: str
     goal: str = "train"
     outside: tuple[str, ...] = ()  # classes of the data that out-of-distribution noise takes
+    size: int | None = None
+    limit: int | None = None
 
     @property
     def kinds(self) -> set[str]:
@@ -75,7 +81,9 @@ def mini_grid(table: str, data: str) -> Plan:
     first = paper_grids(table)[0]
     noises = first.noises if any(first.noises) else (MINI_WEB,)
     plan = replace(first, data=data, noises=noises, preset="mini")
-    return replace(plan, outside=MINI.get(data, ()) if plan.kinds & set(FOREIGN) else ())
+    outside, size, limit = MINI.get(data, ((), None, None))
+    foreign = outside if plan.kinds & set(FOREIGN) else ()
+    return replace(plan, outside=foreign, size=size, limit=limit)
 
 
 @cache
@@ -141,7 +149,12 @@ class Wanted:
 
     def read_as(self, plan: Plan) -> Reading:
         """How the plan's data are read."""
-        return replace(self.reading, outside=self.reading.outside or plan.outside)
+        return replace(
+            self.reading,
+            outside=self.reading.outside or plan.outside,
+            size=self.reading.size or plan.size,
+            limit=self.reading.limit or plan.limit,
+        )
 
 
 def reproduce(wanted: Wanted, out: Path, **more: Any) -> list[Comparison]:
