@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEEDS  ?= 1 2 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format slow bench clean
+.PHONY: help setup demo test check format slow bench mini clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ slow: setup ## The long experiments: kills at random moments, three seeds of the
 bench: setup ## Speed ratios and the demo's figures, written to benchmarks/results/
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
+
+mini: setup ## Every method under four noises on Fashion-MNIST (about two hours of one core)
+	$(BIN)/python benchmarks/mini.py
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .coverage
