@@ -28,7 +28,7 @@ FASHION = "fashion-mnist"
 HUMAN = "cifar10n:worse_label"
 OUTSIDE = ("Shirt", "Coat", "Sneaker", "Bag")
 NOISES = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
-MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "pencil", "drpl")
+MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "drpl")
 SEEDS = (1, 2, 3)
 DETECTED = ("cross_entropy", "mixup", "nlnl", "drpl")  # whose evidence every detector scores
 TRACK = 3  # epochs between looks at every loss
@@ -47,6 +47,8 @@ def main() -> None:
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
     written(whole)
     scored(whole)
+    tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
+    write_whole(asked.results / "summary.md", summary(*tables))
     failures = {str(cell): why for part in parts for cell, why in part.failures.items()}
     seconds = sum(result.summary["seconds"] for result in whole.results)
     write_json(
@@ -116,6 +118,36 @@ def scored(whole: Comparison) -> None:
             table = table.assign(**case, method=s["method"], seed=s["seed"])
             tables.append(table)
     write_whole(whole.folder / "detectors.csv", as_csv(pd.concat(tables)))
+
+
+def summary(cells: pd.DataFrame, stages: pd.DataFrame) -> str:
+    """Means over seeds, a row a method and a column a noise, as README and docs have them."""
+    parts = []
+    for title, value, digits in (
+        ("accuracy last (%)", "accuracy_last", 2),
+        ("accuracy best (%)", "accuracy_best", 2),
+        ("AUROC", "auroc", 3),
+    ):
+        parts.append(side_by_side(cells, title, "method", value, digits))
+    own = stages[stages.method.isin(["cross_entropy", "drpl"])]
+    own = own.assign(loss=own.method + ", " + own.stage)
+    parts.append(side_by_side(own, "AUROC of the loss after", "loss", "auroc", 3))
+    return "\n".join(parts)
+
+
+def side_by_side(table: pd.DataFrame, title: str, row: str, value: str, digits: int) -> str:
+    """One table in Markdown: mean ± deviation over seeds."""
+    cases = table.dataset + ", " + table.noise
+    order = list(dict.fromkeys(cases))
+    lines = [f"| {title} | {' | '.join(order)} |", f"| --- |{' ---: |' * len(order)}"]
+    for name in dict.fromkeys(table[row]):
+        cells = []
+        for case in order:
+            found = table[(table[row] == name) & (cases == case)][value]
+            spread = f" ± {found.std():.{digits}f}" if len(found) > 1 else ""
+            cells.append(f"{found.mean():.{digits}f}{spread}" if len(found) else "–")
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

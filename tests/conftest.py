@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from pydantic import BaseModel
 
 from drpl.__main__ import main
@@ -19,6 +20,8 @@ from drpl.methods import METHODS
 from drpl.randomness import rng
 from drpl.training.schedule import Schedule
 
+settings.register_profile("patient", deadline=None)  # machines are shared
+settings.load_profile("patient")
 torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
 
 PHASES = {  # settings that are epochs, and after which share of the training theirs comes

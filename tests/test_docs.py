@@ -1,10 +1,12 @@
 """What README and docs claim is what the result files say, and their code runs."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
 from statistics import mean
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -26,6 +28,24 @@ def test_the_demo_table_is_the_measured_one() -> None:
             ]
             line = next(row for row in text.splitlines() if row.startswith(f"| `{method}` |"))
             assert [cell.strip() for cell in line.split("|")[2:7]] == cells, page
+
+
+def test_the_mini_tables_are_the_measured_ones() -> None:
+    """Every figure follows from the cells, and the pages show nothing else."""
+    spec = importlib.util.spec_from_file_location("mini", ROOT / "benchmarks" / "mini.py")
+    assert spec
+    assert spec.loader
+    mini = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mini)
+    cells, stages = (pd.read_csv(RESULTS / "mini" / f"{n}.csv") for n in ("table", "stages"))
+    written = (RESULTS / "mini" / "summary.md").read_text()
+    assert mini.summary(cells, stages) == written
+    for page in ("README.md", "docs/mini.md"):
+        text = (ROOT / page).read_text()
+        (shown,) = re.findall(r"<!-- mini -->\n(.*?)<!-- end -->", text, re.DOTALL)
+        rows = [line for line in shown.splitlines() if line.startswith("|")]
+        assert rows
+        assert set(rows) <= set(written.splitlines()), page
 
 
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
