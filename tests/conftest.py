@@ -20,6 +20,12 @@ from drpl.training.schedule import Schedule
 torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--regenerate-golden", action="store_true", help="write tests/golden/ anew, see test_golden"
+    )
+
+
 def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Three classes of 8 x 8 images: a bright top, a bright left side, a bright middle."""
     draws = rng("tiny", part)
@@ -58,6 +64,12 @@ def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[s
             yield f"{path}{name}={max(1, epochs // 2)}"
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from shortened(kind, epochs, f"{path}{name}.")
+
+
+def in_every_schedule(method: str, setting: str) -> list[str]:
+    """One override for all schedules of a method."""
+    lines = shortened(METHODS[method].load().Config, 1)
+    return [line.replace("epochs=1", setting) for line in lines if line.endswith(".epochs=1")]
 
 
 def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
