@@ -33,6 +33,12 @@ PHASES = {  # settings that are epochs, and after which share of the training th
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--regenerate-golden", action="store_true", help="write tests/golden/ anew, see test_golden"
+    )
+
+
 def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Three classes of 8 x 8 images: a bright top, a bright left side, a bright middle."""
     draws = rng("tiny", part)
@@ -87,6 +93,12 @@ def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[s
 
 # What does not suit every method: a determinant wants larger batches and smaller rates.
 TINY = {"dmi": ("schedule.rates=[[1, 0.002]]", "schedule.batch_size=36")}
+
+
+def in_every_schedule(method: str, setting: str) -> list[str]:
+    """One override for all schedules of a method."""
+    lines = shortened(METHODS[method].load().Config, 1)
+    return [line.replace("epochs=1", setting) for line in lines if line.endswith(".epochs=1")]
 
 
 def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
