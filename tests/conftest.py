@@ -53,6 +53,11 @@ def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.fixture(scope="session")
 def tiny() -> Data:
     """72 training images and 36 test images with right labels."""
+    return tiny_data()
+
+
+def tiny_data() -> Data:
+    """The tiny problem, also for processes of their own."""
     pixels, labels = tiny_pixels(72, "train")
     test_pixels, test_labels = tiny_pixels(36, "test")
     return arrays(

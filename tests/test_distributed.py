@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 from safetensors.numpy import load_file
 
 from drpl.methods import METHODS
@@ -42,13 +41,24 @@ def launched(arguments: list[str], restarts: int = 0) -> "subprocess.Popen[str]"
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        cwd=Path(__file__).parents[1],
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_two_processes_work_as_one(method: str, tmp_path: Path) -> None:
+def test_every_method_on_two_processes(tmp_path: Path) -> None:
     """Every stage ends with a check that both hold the same weights and tables."""
-    running = launched(words(method, tmp_path, 1))
+    running = launched(["-m", "tests.two_processes", str(tmp_path)])
+    out, _ = running.communicate(timeout=600)
+    assert running.returncode == 0, out
+    for method in METHODS:
+        with np.load(tmp_path / method / "samples.npz") as samples:
+            assert len(samples["loss"]) == 72
+            assert np.isfinite(samples["loss"]).all()
+        assert '"processes": 2' in (tmp_path / method / "provenance.json").read_text()
+
+
+def test_the_command_on_two_processes(tmp_path: Path) -> None:
+    running = launched(words("drpl", tmp_path, 1))
     out, _ = running.communicate(timeout=300)
     assert running.returncode == 0, out
     assert out.count("accuracy   ") == 1  # one process speaks

@@ -1,0 +1,35 @@
+"""Every method can learn one batch by heart; if it cannot, something in it does not learn."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import drpl
+from drpl.data.dataset import Data, Truth
+from drpl.data.images import TensorImages
+from drpl.methods import METHODS
+from tests.conftest import in_every_schedule, tiny_config, tiny_pixels
+
+SAMPLES = 24
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_clean_batch_is_learnt_by_heart(method: str, tiny: Data, tmp_path: Path) -> None:
+    """A step an epoch, always the same images."""
+    pixels, labels = tiny_pixels(SAMPLES, "batch")
+    truth = Truth(labels, torch.ones(SAMPLES, dtype=torch.bool))
+    batch = replace(tiny.train, images=TensorImages(pixels), labels=labels, truth=truth)
+    settings = in_every_schedule(method, f"batch_size={SAMPLES}")
+    settings += in_every_schedule(method, "rates=[[1, 0.05]]")
+    result = drpl.train(
+        replace(tiny, train=batch, test=None),
+        method=method,
+        config=tiny_config(method, 30, "padding=0.0", *settings),
+        out=tmp_path,
+        save_every=60,
+        quiet=True,
+    )
+    samples = result.samples
+    assert list(samples["suggested_label"]) == list(samples["given_label"])
