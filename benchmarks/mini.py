@@ -10,7 +10,10 @@ on are run with seeds 1 to 3, the others with seed 1. A run that was stopped goe
 
 import argparse
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -29,6 +32,7 @@ HUMAN = "cifar10n:worse_label"
 OUTSIDE = ("Shirt", "Coat", "Sneaker", "Bag")
 NOISES = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
 MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "drpl")
+HUMAN_ROWS = ("cross_entropy", "mixup", "drpl")
 SEEDS = (1, 2, 3)
 DETECTED = ("cross_entropy", "mixup", "nlnl", "drpl")  # whose evidence every detector scores
 TRACK = 3  # epochs between looks at every loss
@@ -66,16 +70,23 @@ def main() -> None:
 
 
 def fashion(asked: argparse.Namespace) -> list[Comparison]:
-    """Fashion-MNIST under the four noises."""
-    reading = Reading(size=14, limit=1200, data_dir=asked.data_dir or DEBIAN, outside=OUTSIDE)
+    """Fashion-MNIST under the four noises: the main rows with all seeds, the others with one."""
+    reading = Reading(size=14, limit=1200, data_dir=asked.data_dir, outside=OUTSIDE)
+    try:
+        data = load(FASHION, reading)
+    except DataError:
+        reading = replace(reading, data_dir=DEBIAN)
+        data = load(FASHION, reading)
     out = asked.out / "fashion-mnist"
     alike = out / "confusion.npz"
     if not alike.exists():
-        confusion.learn(
-            load(FASHION, reading), runs=out / "confusion", preset="mini", quiet=True
-        ).write(alike)
-    shared = {"noises": NOISES, "out": out, "reading": reading, "confusion": alike}
-    return grids(FASHION, asked, shared)
+        confusion.learn(data, runs=out / "confusion", preset="mini", quiet=True).write(alike)
+    others = [name for name in METHODS if name not in MAIN]
+    more = {"noises": NOISES, "out": out, "reading": reading, "confusion": alike}
+    return [
+        compared(FASHION, methods, seeds, asked, more)
+        for methods, seeds in ((MAIN, SEEDS), (others, SEEDS[:1]))
+    ]
 
 
 def human(asked: argparse.Namespace) -> list[Comparison]:
@@ -86,25 +97,20 @@ def human(asked: argparse.Namespace) -> list[Comparison]:
     except DataError as error:
         print(f"without CIFAR-10N: {error}")
         return []
-    shared = {"out": asked.out / "cifar10n", "reading": reading}
-    return grids(HUMAN, asked, shared)
+    more = {"out": asked.out / "cifar10n", "reading": reading}
+    return [compared(HUMAN, HUMAN_ROWS, SEEDS[:1], asked, more)]
 
 
-def grids(data: str, asked: argparse.Namespace, shared: dict[str, object]) -> list[Comparison]:
-    """The main rows with all seeds, then the others with the first."""
-    others = [name for name in METHODS if name not in MAIN]
-    return [
-        compare(
-            data,
-            methods=methods,
-            seeds=seeds,
-            preset="mini",
-            jobs=asked.jobs,
-            track_every=TRACK,
-            **shared,  # type: ignore[arg-type]
-        )
-        for methods, seeds in ((MAIN, SEEDS), (others, SEEDS[:1]))
-    ]
+def compared(
+    data: str,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    asked: argparse.Namespace,
+    more: dict[str, Any],
+) -> Comparison:
+    """A part of the grid."""
+    shared = {"preset": "mini", "jobs": asked.jobs, "track_every": TRACK}
+    return compare(data, methods=methods, seeds=seeds, **shared, **more)
 
 
 def scored(whole: Comparison) -> None:
