@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch
+from filelock import FileLock
 
 import drpl
 from drpl import engines, grid
@@ -197,6 +199,21 @@ def test_lost_cells_are_named(tiny_file: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "run the same command again" in found.text
 
 
+def test_two_grids_do_not_train_the_same_cell_at_once(tiny_file: Path) -> None:
+    """A worker that outlived its killed grid is waited for."""
+    out = tiny_file.parent / "g"
+    folder = out / grid.Cell(None, "mixup", 1).place
+    folder.mkdir(parents=True)
+    with FileLock(folder / ".lock") as other, ThreadPoolExecutor(1) as pool:
+        chosen = {"settings": [*settings(1), "width=4"], "jobs": 1, "quiet": True}
+        compare = functools.partial(drpl.compare, str(tiny_file), methods=["mixup"], out=out)
+        waiting = pool.submit(compare, **chosen)
+        time.sleep(1)
+        assert not (folder / "config.toml").exists()
+        other.release()
+        assert not waiting.result(timeout=120).failures
+
+
 def test_ray_that_is_not_there(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     words = ("compare", "digits", "--methods", "mixup", "-o", "g", "--engine", "ray")
@@ -314,7 +331,7 @@ def test_ray_completes_the_cell_of_a_killed_worker(tiny_file: Path, tmp_path: Pa
     workers = ray_workers(running.pid)
     assert len(workers) == 2, workers
     os.kill(workers[0], signal.SIGKILL)
-    said = running.communicate(timeout=600)[0].decode()
+    said = running.communicate(timeout=1800)[0].decode()
     assert running.returncode == 0, said
     pd.testing.assert_frame_equal(without_seconds(out), whole, check_exact=True)
 
