@@ -13,6 +13,8 @@ from drpl.methods import METHODS
 from tests.conftest import in_every_schedule, tiny_config, tiny_pixels
 
 SAMPLES = 24
+# Its two Gaussians call some of any samples noisy, of a clean batch a whole class.
+TRUSTING = {"dividemix": ("begin=45", "p_threshold=0.1", "lambda_u=1.0")}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -26,11 +28,10 @@ def test_one_clean_batch_is_learnt_by_heart(method: str, tiny: Data, tmp_path: P
     result = drpl.train(
         replace(tiny, train=batch, test=None),
         method=method,
-        config=tiny_config(method, 60, "padding=0.0", *settings),
+        config=tiny_config(method, 60, "padding=0.0", *settings, *TRUSTING.get(method, ())),
         out=tmp_path,
         save_every=60,
         quiet=True,
     )
     samples = result.samples
-    # DivideMix always calls some samples noisy, so one or two may stay unlearnt.
-    assert (samples["suggested_label"] == samples["given_label"]).mean() >= 0.9
+    assert list(samples["suggested_label"]) == list(samples["given_label"])
