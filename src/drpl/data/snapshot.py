@@ -23,6 +23,7 @@ from drpl.data.holding import free_memory
 from drpl.files import digest, write_arrays
 
 FEW = 5_000  # files that are compared at once, in a fraction of a second
+AFTER = 1.0  # seconds until more are compared: the first batches come first
 PARTS = ("train", "test")
 Tables = dict[str, NDArray[Any]]
 
@@ -119,7 +120,9 @@ def recalled(root: Path, reading: Reading) -> Data | None:
         if any(changed(part, root) for part in found):
             return None
     else:
-        threading.Thread(target=doubt, args=(found, root, path), daemon=True).start()
+        later = threading.Timer(AFTER, doubt, (found, root, path))
+        later.daemon = True
+        later.start()
     return Data(root.resolve().name, train, test, tuple(mean), tuple(std))
 
 
