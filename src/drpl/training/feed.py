@@ -76,7 +76,8 @@ class Feed:
 
     def _own(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""
+        number, count = rank(), world()  # asked once: torch takes its time to answer
         batches = list(order.split(batch_size))
-        if len(batches) > 1 and len(batches[-1]) < SMALLEST * world():
+        if len(batches) > 1 and len(batches[-1]) < SMALLEST * count:
             batches.pop()
-        return [batch[: len(batch) // world() * world()][rank() :: world()] for batch in batches]
+        return [batch[: len(batch) // count * count][number::count] for batch in batches]
