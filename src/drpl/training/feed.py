@@ -76,8 +76,10 @@ class Feed:
 
     def _own(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""
-        number, count = rank(), world()  # asked once: torch takes its time to answer
+        number, count = rank(), world()
         batches = list(order.split(batch_size))
         if len(batches) > 1 and len(batches[-1]) < SMALLEST * count:
             batches.pop()
+        if count == 1:
+            return batches
         return [batch[: len(batch) // count * count][number::count] for batch in batches]
