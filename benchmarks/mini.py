@@ -32,7 +32,6 @@ HUMAN = "cifar10n:worse_label"
 OUTSIDE = ("Shirt", "Coat", "Sneaker", "Bag")
 NOISES = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
 MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "drpl")
-HUMAN_ROWS = ("cross_entropy", "mixup", "drpl")
 SEEDS = (1, 2, 3)
 DETECTED = ("cross_entropy", "mixup", "nlnl", "drpl")  # whose evidence every detector scores
 TRACK = 3  # epochs between looks at every loss
@@ -98,7 +97,7 @@ def human(asked: argparse.Namespace) -> list[Comparison]:
         print(f"without CIFAR-10N: {error}")
         return []
     more = {"out": asked.out / "cifar10n", "reading": reading}
-    return [compared(HUMAN, HUMAN_ROWS, SEEDS[:1], asked, more)]
+    return [compared(HUMAN, list(METHODS), SEEDS[:1], asked, more)]
 
 
 def compared(
