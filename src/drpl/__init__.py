@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
+    from drpl.estimator import DRPLClassifier, find_label_issues
     from drpl.pipeline import detect, train
     from drpl.reporting.page import report
     from drpl.result import Result
@@ -45,6 +46,9 @@ _HOMES = {
     "detect": "drpl.pipeline",
     "Result": "drpl.result",
     "report": "drpl.reporting.page",
+    # scikit-learn's way
+    "DRPLClassifier": "drpl.estimator",
+    "find_label_issues": "drpl.estimator",
     # for a method of one's own
     "Run": "drpl.run",
     "Outcome": "drpl.run",
@@ -59,6 +63,7 @@ _HOMES = {
 __version__ = version("drpl")
 __all__ = [
     "BetaMixture",
+    "DRPLClassifier",
     "Data",
     "Dataset",
     "DrplError",
@@ -72,6 +77,7 @@ __all__ = [
     "Truth",
     "arrays",
     "detect",
+    "find_label_issues",
     "folder",
     "from_huggingface",
     "from_torch",
