@@ -19,8 +19,8 @@ LAYERS = [  # a module may import its own layer and those before it
     {"detection"},
     {"config", "display", "history", "result", "model", "run", "paper"},
     {"methods"},
-    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
-    | {"scoring", "grid", "reproduce"},
+    {"choosing", "record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
+    | {"scoring", "grid", "reproduce", "estimator", "export"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

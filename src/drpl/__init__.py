@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
+    from drpl.estimator import DRPLClassifier, find_label_issues
     from drpl.grid import compare
     from drpl.pipeline import detect, train
     from drpl.reporting.page import report
@@ -50,6 +51,9 @@ _HOMES = {
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
+    # scikit-learn's way
+    "DRPLClassifier": "drpl.estimator",
+    "find_label_issues": "drpl.estimator",
     # for a method or a detector of one's own
     "Run": "drpl.run",
     "Outcome": "drpl.run",
@@ -65,6 +69,7 @@ _HOMES = {
 __version__ = version("drpl")
 __all__ = [
     "BetaMixture",
+    "DRPLClassifier",
     "Data",
     "Dataset",
     "DrplError",
@@ -80,6 +85,7 @@ __all__ = [
     "arrays",
     "compare",
     "detect",
+    "find_label_issues",
     "folder",
     "from_huggingface",
     "from_torch",

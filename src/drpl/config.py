@@ -21,6 +21,7 @@ C = TypeVar("C", bound=Settings)
 
 PRESETS = {
     "small": "a few thousand images of one's own; the default for folders and arrays",
+    "vectors": "embeddings or tables of features; the default for them",
     "digits": "the embedded digits",
     "cifar10": "the paper's settings for CIFAR-10",
     "cifar100": "the paper's settings for CIFAR-100",
@@ -54,8 +55,10 @@ class Layer:
         self.source, self.tree = source, tree
 
 
-def default_preset(dataset: str) -> str:
+def default_preset(dataset: str, *, vectors: bool = False) -> str:
     """The preset that has the data set's name, or the one for data of one's own."""
+    if vectors:
+        return "vectors"
     name = dataset.partition(":")[0]
     name = {"cifar10n": "cifar10", "cifar100n": "cifar100"}.get(name, name)
     return name if name in PRESETS else "small"

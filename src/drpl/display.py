@@ -46,6 +46,10 @@ class Display:
         """A new bar, or the head line of a stage."""
         return StageDisplay(self, name, epochs, done)
 
+    def count(self, name: str, total: int) -> "CountDisplay":
+        """A new bar for a number of things to do."""
+        return CountDisplay(self, name, total)
+
 
 class StageDisplay:
     """One stage's bar, or about ten lines."""
@@ -66,6 +70,28 @@ class StageDisplay:
             self.display.console.print(
                 f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left",
                 soft_wrap=True,
+            )
+
+
+class CountDisplay:
+    """How many things are done: a bar, or about ten lines."""
+
+    def __init__(self, display: Display, name: str, total: int) -> None:
+        self.display, self.name, self.total = display, name, total
+        self.done, self.began = 0, time.monotonic()
+        if display.bars:
+            self.task = display.bars.add_task(name, total=total, state="")
+
+    def add(self, number: int) -> None:
+        """So many more are done."""
+        tenths = self.done * 10 // self.total
+        self.done += number
+        if self.display.bars:
+            self.display.bars.update(self.task, completed=self.done)
+        elif self.done * 10 // self.total > tenths:
+            left = (time.monotonic() - self.began) / self.done * (self.total - self.done)
+            self.display.console.print(
+                f"{self.name}: {self.done} of {self.total}, {left:.0f} s left", soft_wrap=True
             )
 
 

@@ -159,7 +159,10 @@ def some(names: Sequence[str]) -> str:
 def planned(data: Data, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:
     """What DRPL takes under each preset that fits the data."""
     speeds: Speeds = {}
+    vectors = len(data.train.images.shape) == 1
     for preset in presets:
+        if (preset == "vectors") != vectors:
+            continue
         try:
             yield preset, rehearse(data, preset=preset, speeds=speeds)
         except DrplError:

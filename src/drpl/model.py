@@ -1,7 +1,7 @@
 """A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from drpl import networks
 from drpl.config import Common
 from drpl.data.augment import Normalise
 from drpl.data.dataset import Data
-from drpl.data.images import FileImages, Images
+from drpl.data.images import FileImages, Images, TensorImages, read_ahead
 from drpl.errors import DataError, RunError
 from drpl.files import write_json, write_whole
 from drpl.networks.ensemble import Ensemble
@@ -87,17 +87,30 @@ def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
     return Model(net, classes, shape, view)
 
 
-def classify(model: Model, files: Sequence[Path]) -> pd.DataFrame:
-    """A row for each image file: its class, how sure, and the probability of every class."""
+def classify(
+    model: Model, files: Sequence[str], batch: int = 256
+) -> Iterator[tuple[pd.DataFrame, list[str]]]:
+    """Batch by batch a table of the image files that can be read, and why the others can not.
+
+    A row has a file's class, how sure that is, and the probability of every class.
+    """
     if len(model.shape) != 3:
         raise DataError("this model is for vectors; it cannot look at image files")
     channels, side, _ = model.shape
-    if missing := [str(file) for file in files if not file.is_file()]:
-        raise DataError(f"there is no image file {missing[0]}")
-    probs = model.predict(FileImages(files, side, channels))
+    images = FileImages(files, side, channels)
+    batches = torch.arange(len(files)).split(batch)
+    for index, (pixels, broken) in read_ahead(images.attempt, batches, images.ahead):
+        whole = [files[i] for i in index.tolist() if i not in broken]
+        yield named(model, whole, pixels), list(broken.values())
+
+
+def named(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFrame:
+    """A row for each image: its class, how sure, and the probability of every class."""
+    empty = torch.empty(0, len(model.classes))
+    probs = model.predict(TensorImages(pixels)) if files else empty
     confidence, best = probs.max(1)
     table = {
-        "path": [str(file) for file in files],
+        "path": files,
         "class": [model.classes[number] for number in best.tolist()],
         "confidence": confidence.numpy(),
     }

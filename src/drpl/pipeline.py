@@ -11,6 +11,7 @@ import torch
 
 from drpl import data as sources
 from drpl.catalogue import find
+from drpl.choosing import chosen
 from drpl.config import Common, compose, default_preset, read_toml
 from drpl.data.dataset import Data, Dataset, check_every_class, statistics
 from drpl.data.outside import with_outside
@@ -77,7 +78,7 @@ def train(
     with processes():
         loaded = with_outside(as_data(data), ood)
         presets = preset_names(preset, loaded)
-        recipe = prepare(method, config, presets, settings)
+        recipe = prepare(method, config, presets, suited(settings, preset, method, loaded))
         if network:
             recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
         loaded, manifest = corrupted(loaded, noise, seed, confusion)
@@ -111,7 +112,18 @@ def detect(data: str | Data | Dataset, **arguments: Any) -> Result:
 def preset_names(preset: str | Iterable[str] | None, data: Data) -> list[str]:
     """The presets asked for, or the one that suits the data."""
     names = [preset] if isinstance(preset, str) else list(preset or ())
-    return names or [default_preset(data.name)]
+    return names or [default_preset(data.name, vectors=len(data.train.images.shape) == 1)]
+
+
+def suited(
+    settings: Iterable[str],
+    preset: str | Iterable[str] | None,
+    method: str | Method,
+    data: Data,
+) -> list[str]:
+    """The settings asked for, over those that the data choose where no preset was named."""
+    own = chosen(data, method) if isinstance(method, str) and not preset else []
+    return [*own, *settings]
 
 
 def as_data(data: str | Data | Dataset) -> Data:

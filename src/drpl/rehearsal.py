@@ -20,7 +20,15 @@ from drpl.data.outside import with_outside
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split
 from drpl.display import Display
-from drpl.pipeline import Method, as_data, choose_device, corrupted, prepare, preset_names
+from drpl.pipeline import (
+    Method,
+    as_data,
+    choose_device,
+    corrupted,
+    prepare,
+    preset_names,
+    suited,
+)
 from drpl.run import Machine, Run
 from drpl.training.feed import Feed
 from drpl.training.observe import predict
@@ -211,7 +219,8 @@ def rehearse(
 ) -> Plan:
     """Go through a method on a data set without training it: stages, steps, time and memory."""
     loaded = with_outside(as_data(data), ood)
-    recipe = prepare(method, config, preset_names(preset, loaded), settings)
+    asked = suited(settings, preset, method, loaded)
+    recipe = prepare(method, config, preset_names(preset, loaded), asked)
     loaded, _ = corrupted(loaded, noise, seed, confusion)
     machine = Machine(choose_device(device))
     with Display(quiet=True) as display:

@@ -202,20 +202,42 @@ def summary(result: "Result") -> str:
 @app.command()
 def predict(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    images: Annotated[list[Path], typer.Argument(help="Image files.")],
+    images: Annotated[
+        list[Path], typer.Argument(help="Image files, folders, or lists with a column `path`.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV file [default: the terminal].")
     ] = None,
+    batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 256,
+    quiet: Annotated[bool, QUIET] = False,
 ) -> None:
-    """Name what is on images, with probabilities, as CSV."""
-    from drpl import files, model
+    """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
+    from contextlib import nullcontext
 
-    table = model.classify(model.load(run), images)
-    text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    if out:
-        files.write_whole(out, text)
-    else:
-        typer.echo(text, nl=False)
+    from drpl import files, model
+    from drpl.data.finding import image_files
+    from drpl.display import Display
+
+    trained, wanted = model.load(run), list(image_files(images))
+    batches, broken = model.classify(trained, wanted, batch), []
+    silent = quiet or (out is None and sys.stdout.isatty())  # a bar would run through the table
+    with (
+        files.replacing(out) if out else nullcontext(sys.stdout.buffer) as file,
+        Display(quiet=silent) as display,
+    ):
+        shown = display.count("predict", len(wanted))
+        for number, (table, unread) in enumerate(batches):
+            rows = table.to_csv(
+                index=False, header=number == 0, float_format="%.6g", lineterminator="\n"
+            )
+            file.write(rows.encode())
+            broken += unread
+            shown.add(len(table) + len(unread))
+    for complaint in broken:
+        typer.echo(f"cannot read {complaint}", err=True)
+    if broken:
+        typer.echo(f"{len(broken)} of {len(wanted)} files could not be read", err=True)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -368,6 +390,27 @@ def doctor(
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.all_presets() if times else []
     typer.echo(practice.examine(load(data, reading), root, presets).text())
+
+
+class Target(StrEnum):
+    """What a model can be exported to."""
+
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
+    to: Annotated[Target, typer.Option(help="onnx, or torch for a .pt2 file.")] = Target.ONNX,
+) -> None:
+    """Write a model, its preprocessing and its class names as one file that needs no drpl."""
+    from drpl.export import SHOWN
+    from drpl.export import export as write
+
+    difference = write(run, out, to.value)
+    typer.echo(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")
 
 
 class Kind(StrEnum):

@@ -125,7 +125,9 @@ def as_pixels(values: Array) -> Tensor:
         values = values[:, None]
     elif values.shape[3] in (1, 3) and values.shape[1] not in (1, 3):
         values = values.transpose(0, 3, 1, 2)
-    return torch.from_numpy(np.ascontiguousarray(values))
+    return torch.from_numpy(
+        np.require(values, requirements=["C", "W"])
+    )  # memory maps may be read-only
 
 
 def bad_row(values: Array) -> int:

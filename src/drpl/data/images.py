@@ -2,10 +2,10 @@
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from drpl.errors import DataError
 THREADS = 8  # decoding waits on disks as much as on cores
 PART = 512  # images that are decoded before the next ones are begun
 
+T = TypeVar("T")
 Broken = dict[int, str]  # index of a file -> its path and what is wrong with it
 
 
@@ -114,18 +115,23 @@ class FileImages:
 
 def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     """Each batch with its pixels, the next ones being read while this one is worked on."""
-    if not images.ahead:
+    return read_ahead(images.load, batches, images.ahead)
+
+
+def read_ahead(
+    load: Callable[[Tensor], T], batches: Sequence[Tensor], ahead: int
+) -> Iterator[tuple[Tensor, T]]:
+    """Each batch with what `load` makes of it, so many being loaded before they are asked for."""
+    if not ahead:
         for index in batches:
-            yield index, images.load(index)
+            yield index, load(index)
         return
     with ThreadPoolExecutor(1) as reader:
-        waiting = deque(
-            (index, reader.submit(images.load, index)) for index in batches[: images.ahead]
-        )
+        waiting = deque((index, reader.submit(load, index)) for index in batches[:ahead])
         for k in range(len(batches)):
-            index, pixels = waiting.popleft()
-            ready = pixels.result()
-            if k + images.ahead < len(batches):
-                following = batches[k + images.ahead]
-                waiting.append((following, reader.submit(images.load, following)))
+            index, coming = waiting.popleft()
+            ready = coming.result()
+            if k + ahead < len(batches):
+                following = batches[k + ahead]
+                waiting.append((following, reader.submit(load, following)))
             yield index, ready
