@@ -18,7 +18,7 @@ LAYERS = [  # a module may import its own layer and those before it
     {"detection"},
     {"config", "display", "history", "result", "model", "run"},
     {"methods"},
-    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"},
+    {"record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor", "cleaning"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

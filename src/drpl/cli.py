@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.catalogue import Entry
+from drpl.cleaning import commands as cleaning
 from drpl.data import Hold
 
 if TYPE_CHECKING:
@@ -304,6 +305,9 @@ def doctor(
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.all_presets() if times else []
     typer.echo(practice.examine(load(data, reading), root, presets).text())
+
+
+cleaning.register(app)
 
 
 class Kind(StrEnum):
