@@ -41,7 +41,7 @@ class Browser:
         number = next(self.numbers)
         self.socket.send(json.dumps({"id": number, "method": method, "params": wanted}))
         while True:
-            answer = json.loads(self.socket.recv(timeout=60))
+            answer = json.loads(self.socket.recv(timeout=120))
             if answer.get("id") == number:
                 assert "error" not in answer, (method, answer)
                 return dict(answer["result"])
@@ -63,7 +63,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 30) -> Any:
+    def wait(self, script: str, seconds: float = 120) -> Any:
         """Wait until an expression holds."""
         end = time.monotonic() + seconds
         while not (value := self.run(script)):
