@@ -170,6 +170,26 @@ def test_later_decisions_are_taken_over(photos: Made, command: Command, words: l
     }
 
 
+def test_links_are_renewed_when_the_last_image_and_a_class_go(tmp_path: Path) -> None:
+    """The names of the links that stay must not depend on those that go."""
+    made = make(tmp_path, 101, top="train")
+    for name in CLASSES:
+        (made.photos / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (40, 40)).save(made.photos / "test" / name / "one.png")
+    last = [i for i in range(101) if made.given[i] == made.given[100]]
+    truth = [-1 if i in last else t for i, t in enumerate(made.truth)]
+    write_run(made.folder, list(made.samples["path"]), made.given, truth)
+    cleaned, out = Cleaned.load(made.folder), tmp_path / "out"
+    write(Correction.of(cleaned), out, links=True)
+    decide(made.folder, *[(number, "outside", "") for number in last])
+    write(Correction.of(cleaned), out, links=True)
+    data = load(str(out))
+    assert len(data.train) == 101 - len(last)
+    assert data.test is not None
+    assert len(data.test) == 3
+    assert not (out / "train" / CLASSES[made.given[100]]).exists()
+
+
 def test_the_model_where_nobody_decided(photos: Made, command: Command) -> None:
     cleaned, chosen = all_four(photos)
     command("apply", photos.folder, "-o", "out", "--accept-above", 0.8)

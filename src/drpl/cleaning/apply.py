@@ -28,7 +28,7 @@ class File(NamedTuple):
 
     number: int
     path: Path  # of the original
-    label: str
+    label: str  # nothing where the image is left out
     split: str = "train"
 
 
@@ -69,16 +69,17 @@ def write(correction: Correction, out: Path, *, links: bool = False) -> Written:
 
 
 def every_file(correction: Correction) -> list[File]:
-    """The images that are left and, for training to be judged, those held out before."""
+    """Every image and, for training to be judged, those that were held out from it."""
     cleaned = correction.cleaned
     paths = cleaned.samples["path"]
-    found = [
-        (number, paths.at[number], label, "train") for number, label in correction.labels.items()
-    ]
     left = set(correction.labels)
+    labels = correction.labels.reindex(paths.index, fill_value="")
+    found = [(*row, "train") for row in zip(paths.index, paths, labels, strict=True)]
     first = int(paths.index.max()) + 1
-    held = (row for row in held_out(cleaned) if row[1] in left)
-    found += [(first + k, *row) for k, row in enumerate(held)]
+    found += [
+        (first + k, path, label if label in left else "", split)
+        for k, (path, label, split) in enumerate(held_out(cleaned))
+    ]
     files = []
     for number, path, label, split in found:
         file = cleaned.file(path)
@@ -114,9 +115,10 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
 
 def write_list(cleaned: Cleaned, files: list[File], out: Path) -> Path:
     """`labels.csv`, which `drpl train` takes; the column split only if something is held out."""
+    files = [file for file in files if file.label]
     for file in files:
         for text in (str(file.path), file.label):
-            if text != text.strip() or not text:
+            if text != text.strip():
                 raise DataError(
                     f"{text!r} begins or ends with a space, which a list cannot hold; use --links"
                 )
@@ -129,18 +131,15 @@ def write_list(cleaned: Cleaned, files: list[File], out: Path) -> Path:
 
 def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
     """A folder for each class with links to its images, or copies where links cannot be."""
+    own = {link_name(file) for file in files}
+    files = [file for file in files if file.label]
     held = "test" if any(file.split == "test" for file in files) else "val"
     files = [file for file in files if file.split in ("train", held)]
     parts = any(file.split == held for file in files) or "train" in cleaned.classes
-    digits = len(str(files[-1].number)) if files else 1
     check_folders({file.label for file in files})
     wanted = {
-        out / Path(*([file.split] if parts else []), file.label, link_name(file, digits)): file.path
+        out / Path(*([file.split] if parts else []), file.label, link_name(file)): file.path
         for file in files
-    }
-    own = {link.name for link in wanted} | {
-        link_name(File(number, Path(path), ""), digits)
-        for number, path in cleaned.samples["path"].items()
     }
     there = list(files_below(out)) if out.is_dir() else []
     claim(out, "links", cleaned)
@@ -151,8 +150,9 @@ def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
         for link in there:
             if link not in wanted:
                 link.unlink()
-                with contextlib.suppress(OSError):  # others of its class are there
-                    link.parent.rmdir()
+                with contextlib.suppress(OSError):  # until others are there
+                    for folder in link.relative_to(out).parents[:-1]:
+                        (out / folder).rmdir()
         for link, original in wanted.items():
             put_link(link, original)
     return out
@@ -165,11 +165,11 @@ def check_folders(labels: Iterable[str]) -> None:
             raise DataError(f"class {label!r} cannot be a folder; leave --links out")
 
 
-def link_name(file: File, digits: int) -> str:
+def link_name(file: File) -> str:
     """A name that no other image has, with an ending that image folders are searched for."""
     from drpl.data.folder import SUFFIXES
 
-    number, suffix = f"{file.number:0{digits}}", file.path.suffix
+    number, suffix = f"{file.number:07}", file.path.suffix
     ending = "" if suffix.lower() in SUFFIXES else ".png"  # what it holds is told by its bytes
     name = f"{number}-{file.path.name}{ending}"
     return name if len(os.fsencode(name)) <= LONGEST else f"{number}{ending or suffix}"
