@@ -20,7 +20,7 @@ LAYERS = [  # a module may import its own layer and those before it
     {"config", "display", "history", "result", "model", "run", "paper"},
     {"methods"},
     {"choosing", "record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
-    | {"scoring", "grid", "reproduce", "estimator", "export"},
+    | {"scoring", "grid", "reproduce", "estimator", "export", "cleaning"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

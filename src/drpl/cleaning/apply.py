@@ -1,0 +1,264 @@
+"""The corrected data set: a list, a folder of links, or arrays. The originals are only read."""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from drpl.cleaning.correction import Correction
+from drpl.cleaning.folder import Cleaned, csv_text
+from drpl.data import DATASETS, load
+from drpl.errors import ConfigError, DataError, RunError, StorageError
+from drpl.files import storing, write_whole
+
+MARK = "applied.json"  # says that a folder was written here, and from what
+RECORDS = (MARK, "dropped.csv", "audit.csv")
+LONGEST = 255  # bytes of a file's name
+COARSE = 2  # seconds: some disks keep a file's time no better
+
+
+class File(NamedTuple):
+    """An image file of the corrected data set."""
+
+    number: int
+    path: Path  # of the original
+    label: str  # nothing where the image is left out
+    split: str = "train"
+
+
+class Written(NamedTuple):
+    """What `drpl train` takes, and what a user should know about it."""
+
+    trainable: Path
+    notes: list[str]
+
+
+def write(correction: Correction, out: Path, *, links: bool = False) -> Written:
+    """Write the corrected data set; what is there already and right is left untouched."""
+    cleaned = correction.cleaned
+    if not len(correction.labels):
+        raise DataError("every image would be dropped; nothing would be left to train on")
+    notes = [
+        f"no image is left in class {name!r}; it is no class any more"
+        for name in correction.emptied()
+    ]
+    if cleaned.root is None:
+        if links:
+            raise ConfigError(f"the images of {cleaned.source} are no files; leave --links out")
+        trainable = write_arrays(correction, out)
+    else:
+        if not cleaned.is_list and out.resolve().is_relative_to(cleaned.root.resolve()):
+            raise StorageError(
+                f"{out} is inside the data set {cleaned.root}; choose another folder"
+            )
+        files = every_file(correction)
+        trainable = (write_links if links else write_list)(cleaned, files, out)
+        if cleaned.source.partition(":")[0] in DATASETS:
+            notes.append(f"the test part of {cleaned.source} is not among the files")
+    gone = [(change.id, change.path, change.before) for change in correction.dropped]
+    put(out / "dropped.csv", csv_text([("id", "path", "given_label"), *gone]))
+    head = ("id", "path", "from", "to", "who", "when", "why")
+    put(out / "audit.csv", csv_text([head, *correction.changes]))
+    return Written(trainable, notes)
+
+
+def every_file(correction: Correction) -> list[File]:
+    """Every image and, for training to be judged, those that were held out from it."""
+    cleaned = correction.cleaned
+    paths = cleaned.samples["path"]
+    left = set(correction.labels)
+    labels = correction.labels.reindex(paths.index, fill_value="")
+    found = [(*row, "train") for row in zip(paths.index, paths, labels, strict=True)]
+    first = int(paths.index.max()) + 1
+    found += [
+        (first + k, path, label if label in left else "", split)
+        for k, (path, label, split) in enumerate(held_out(cleaned))
+    ]
+    files = []
+    for number, path, label, split in found:
+        file = cleaned.file(path)
+        if file is None:
+            raise RunError(f"samples.csv: {path!r} is not inside the data set {cleaned.root}")
+        files.append(File(number, file, label, split))
+    return files
+
+
+def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
+    """Path, label and split of the images that were not for training."""
+    root = cleaned.root
+    assert root is not None  # noqa: S101  only called for files
+    if cleaned.is_list:
+        from drpl.data.listing import columns, read_csv, read_parquet
+
+        source = Path(cleaned.source)
+        source = source if source.is_file() else root / source.name
+        rows = (read_csv if source.suffix.lower() == ".csv" else read_parquet)(source)
+        table = columns(rows, source)
+        for row in zip(table["path"], table["label"], table["split"], strict=True):
+            if row[2] != "train":
+                yield row
+    elif (root / "train").is_dir():
+        from drpl.data.folder import TEST_NAMES, listed
+
+        part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
+        if part:
+            names, labels = listed(part, cleaned.classes, root)
+            for name, label in zip(names, labels.tolist(), strict=True):
+                yield name, cleaned.classes[label], "test"
+
+
+def write_list(cleaned: Cleaned, files: list[File], out: Path) -> Path:
+    """`labels.csv`, which `drpl train` takes; the column split only if something is held out."""
+    files = [file for file in files if file.label]
+    for file in files:
+        for text in (str(file.path), file.label):
+            if text != text.strip():
+                raise DataError(
+                    f"{text!r} begins or ends with a space, which a list cannot hold; use --links"
+                )
+    claim(out, "list", cleaned)
+    columns = ("path", "label", "split")[: 3 if any(f.split != "train" for f in files) else 2]
+    rows = ([getattr(file, name) for name in columns] for file in files)
+    put(out / "labels.csv", csv_text([columns, *rows]))
+    return out / "labels.csv"
+
+
+def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
+    """A folder for each class with links to its images, or copies where links cannot be."""
+    own = {link_name(file) for file in files}
+    files = [file for file in files if file.label]
+    held = "test" if any(file.split == "test" for file in files) else "val"
+    files = [file for file in files if file.split in ("train", held)]
+    parts = any(file.split == held for file in files) or "train" in cleaned.classes
+    check_folders({file.label for file in files})
+    wanted = {
+        out / Path(*([file.split] if parts else []), file.label, link_name(file)): file.path
+        for file in files
+    }
+    there = list(files_below(out)) if out.is_dir() else []
+    claim(out, "links", cleaned)
+    for file in there:
+        if file.name not in own:
+            raise StorageError(f"{file} was not put there by `drpl apply`; take it out")
+    with storing(out):
+        for link in there:
+            if link not in wanted:
+                link.unlink()
+                with contextlib.suppress(OSError):  # until others are there
+                    for folder in link.relative_to(out).parents[:-1]:
+                        (out / folder).rmdir()
+        for link, original in wanted.items():
+            put_link(link, original)
+    return out
+
+
+def check_folders(labels: Iterable[str]) -> None:
+    """Raise for a class whose name cannot be that of a folder."""
+    for label in labels:
+        if label.startswith(".") or label in ("", *RECORDS) or set(label) & {"/", "\\", "\0"}:
+            raise DataError(f"class {label!r} cannot be a folder; leave --links out")
+
+
+def link_name(file: File) -> str:
+    """A name that no other image has, with an ending that image folders are searched for."""
+    from drpl.data.folder import SUFFIXES
+
+    number, suffix = f"{file.number:07}", file.path.suffix
+    ending = "" if suffix.lower() in SUFFIXES else ".png"  # what it holds is told by its bytes
+    name = f"{number}-{file.path.name}{ending}"
+    return name if len(os.fsencode(name)) <= LONGEST else f"{number}{ending or suffix}"
+
+
+def files_below(out: Path) -> Iterator[Path]:
+    """What an earlier time left, links among them, without the records."""
+    for place, folders, names in os.walk(out):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        records = RECORDS if Path(place) == out else ()
+        yield from (Path(place) / name for name in (*links, *names) if name not in records)
+
+
+def put_link(link: Path, original: Path) -> None:
+    """Link to a file, or copy it where that cannot be done; leave what is right."""
+    if link.is_symlink():
+        if link.readlink() == original:
+            return
+        link.unlink()
+    elif link.exists():
+        is_, was = link.stat(), original.stat()
+        if is_.st_size == was.st_size and abs(is_.st_mtime - was.st_mtime) <= COARSE:
+            return
+    link.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        link.symlink_to(original)
+    except (OSError, NotImplementedError):
+        shutil.copy2(original, link)
+
+
+def write_arrays(correction: Correction, out: Path) -> Path:
+    """`data.npz` from the source's pixels, with the corrected labels."""
+    import torch
+
+    cleaned = correction.cleaned
+    data = load(cleaned.source)
+    names = data.train.classes
+    if [names[i] for i in data.train.labels.tolist()] != cleaned.samples["given_label"].tolist():
+        raise RunError(
+            f"the labels of {cleaned.source} are not those that were cleaned; "
+            "apply where `drpl clean` was run, to the same data"
+        )
+    left = set(correction.labels)
+    classes = [name for name in names if name in left]
+    number = {name: k for k, name in enumerate(classes)}
+    renumbered = np.array([number.get(name, -1) for name in names])
+    kept = cleaned.samples.index.get_indexer(correction.labels.index)
+    content = {
+        "x": data.train.images.load(torch.from_numpy(kept)).numpy(),
+        "y": np.array([number[label] for label in correction.labels]),
+        "classes": np.array(classes),
+    }
+    if truth := data.train.truth:
+        right = renumbered[truth.labels.numpy()]
+        content["y_true"] = np.where(truth.in_distribution.numpy(), right, -1)[kept]
+    if data.test:
+        labels = renumbered[data.test.labels.numpy()]
+        known = (labels >= 0).nonzero()[0]
+        content["x_test"] = data.test.images.load(torch.from_numpy(known)).numpy()
+        content["y_test"] = labels[known]
+    claim(out, "arrays", cleaned)
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)  # type: ignore[arg-type]
+    put(out / "data.npz", buffer.getvalue())
+    return out / "data.npz"
+
+
+def claim(out: Path, kind: str, cleaned: Cleaned) -> None:
+    """Take a folder, or say that it holds something else."""
+    wanted = {"kind": kind, "samples": cleaned.fingerprint}
+    mark = out / MARK
+    if out.exists():
+        if not out.is_dir():
+            raise StorageError(f"{out} is a file; choose another name for the folder")
+        found = None
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads(mark.read_text("utf-8"))
+        if found != wanted and any(not path.name.startswith(".") for path in out.iterdir()):
+            raise StorageError(
+                f"{out} holds something else than {kind} made from {cleaned.folder}; "
+                "choose another folder"
+            )
+    put(mark, json.dumps(wanted, indent=2) + "\n")
+
+
+def put(path: Path, content: bytes | str) -> None:
+    """Write a file, unless it is there and the same."""
+    data = content.encode() if isinstance(content, str) else content
+    with storing(path):
+        if path.is_file() and path.read_bytes() == data:
+            return
+    write_whole(path, data)

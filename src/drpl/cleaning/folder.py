@@ -1,0 +1,183 @@
+"""A cleaned data set as it lies on disk: what is suspicious, and where each image is."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any
+
+import pandas as pd
+
+from drpl.errors import RunError
+from drpl.files import digest, write_json, write_whole
+
+VERDICTS = ("mislabelled", "outside", "ambiguous")  # outside: it shows none of the classes
+SAMPLES = {
+    "id": "int64",
+    "path": str,
+    "given_label": str,
+    "suggested_label": str,
+    "confidence": float,
+    "p_noisy": float,
+}
+ISSUES = {
+    "id": "int64",
+    "path": str,
+    "given_label": str,
+    "suggested_label": str,
+    "p_noisy": float,
+    "confidence": float,
+    "verdict": str,
+    "near_given": str,
+    "near_suggested": str,
+}
+LISTS = (".csv", ".parquet")  # a data set that is a list of files, which may be anywhere
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """The folder that `drpl clean` left, checked."""
+
+    folder: Path
+    source: str  # what was cleaned, as the user named it
+    root: Path | None  # where the paths of the images start; None: the images are no files
+    classes: tuple[str, ...]
+    time: str  # when the run was finished
+    samples: pd.DataFrame  # every image, by id
+    issues: pd.DataFrame  # the suspicious ones, by id, worst first
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Cleaned":
+        """Read a folder, or say what is wrong with it."""
+        folder = Path(folder)
+        about = read_about(folder)
+        samples = read_table(folder / "samples.csv", SAMPLES)
+        issues = read_table(folder / "issues.csv", ISSUES)
+        classes = tuple(about["classes"])
+        path = folder / "issues.csv"
+        for column in ("given_label", "suggested_label"):
+            if unknown := sorted(set(issues[column]) - set(classes)):
+                raise RunError(f"{path}: {column} {unknown[0]!r} is no class of data.json")
+        if unknown := sorted(set(issues["verdict"]) - set(VERDICTS)):
+            raise RunError(f"{path}: verdict {unknown[0]!r} is none of {', '.join(VERDICTS)}")
+        near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
+        named = {*map(str, issues.index), *near}
+        if unknown := sorted(named - set(map(str, samples.index))):
+            raise RunError(f"{path}: samples.csv has no image {unknown[0]!r}; clean again")
+        root = Path(about["root"]) if about["root"] else None
+        time = about.get("time") or modified(path)
+        return cls(folder, about["source"], root, classes, time, samples, issues)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the data set is a list of files."""
+        return self.root is not None and PurePath(self.source).suffix.lower() in LISTS
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells the cleaned data of one run from those of others."""
+        return digest((self.folder / "samples.csv").read_bytes())
+
+    def image(self, number: int) -> Path | None:
+        """The file of an image by its id; None if there is no such image, or it has no file.
+
+        Nobody can ask for a path: only files that samples.csv lists can be reached.
+        """
+        if number not in self.samples.index:
+            return None
+        if self.root is None:
+            return self.folder / "images" / f"{number}.png"
+        return self.file(self.samples.at[number, "path"])
+
+    def file(self, path: str) -> Path | None:
+        """A file of the data set by its path from the root on; None if it is not one of it.
+
+        Links are followed, for whole data sets are made of them; but a path that climbs out of the
+        set's folder is not, unless the set is a list, whose files may be anywhere.
+        """
+        steps = PurePath(path)
+        outside = steps.is_absolute() or ".." in steps.parts
+        return None if self.root is None or (outside and not self.is_list) else self.root / steps
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """`data.json`: source, root, classes and perhaps time."""
+    path = folder / "data.json"
+    try:
+        about = json.loads(path.read_text("utf-8"))
+        texts = [about["source"], about["root"] or "", about.get("time") or "", *about["classes"]]
+        whole = all(isinstance(text, str) for text in texts) and len(about["classes"]) > 1
+    except FileNotFoundError:
+        raise RunError(
+            f"{folder} has no data.json; make the folder with: drpl clean DATA -o {folder}"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    except (KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise RunError(f"{path} is damaged: wanted are the texts source and root, and classes")
+    return about  # type: ignore[no-any-return]
+
+
+def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
+    """The columns that are wanted of a table, by id."""
+    try:
+        table = pd.read_csv(
+            path, usecols=list(columns), dtype=columns, keep_default_na=False, encoding="utf-8"
+        )
+    except FileNotFoundError:
+        raise RunError(f"there is no {path}; make the folder with `drpl clean`") from None
+    except (OSError, ValueError) as error:  # pandas' errors of parsing are ValueErrors
+        raise RunError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
+    if twice := table["id"][table["id"].duplicated()].tolist():
+        raise RunError(f"{path} is damaged: it has image {twice[0]} twice")
+    return table.set_index("id")
+
+
+def write_issues(folder: Path, issues: pd.DataFrame) -> None:
+    """Write `issues.csv`, a row for each suspicious image, worst first."""
+    rows = issues[list(ISSUES)].itertuples(index=False)
+    shown = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+    write_whole(folder / "issues.csv", csv_text([list(ISSUES), *shown]))
+
+
+def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
+    """Write `data.json`: what was cleaned, where its files are, its classes, and when."""
+    about = {
+        "source": source,
+        "root": str(root.resolve()) if root else None,
+        "classes": list(classes),
+        "time": now(),
+    }
+    write_json(folder / "data.json", about)
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV that every reader takes apart again, whatever signs a name has."""
+    text = io.StringIO()
+    plain = csv.writer(text, lineterminator="\n")
+    careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        # Older versions of the module leave a lone carriage return without quotes.
+        (careful if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+    return text.getvalue()
+
+
+def now() -> str:
+    """This second, as in 2026-01-31T12:30:00Z."""
+    return stamp(datetime.now(UTC).timestamp())
+
+
+def modified(path: Path) -> str:
+    """When a file was last changed."""
+    return stamp(path.stat().st_mtime)
+
+
+def stamp(seconds: float) -> str:
+    """A moment in world time, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,139 @@
+"""The commands `drpl review` and `drpl apply`."""
+
+import contextlib
+import getpass
+import os
+import shlex
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drpl.cli.commands import app
+from drpl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from drpl.cleaning.folder import Cleaned
+
+FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
+
+
+@app.command()
+def review(
+    folder: Annotated[Path, FOLDER],
+    port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
+    who: Annotated[str | None, typer.Option(help="Your name [default: the login].")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page that needs no server to this HTML file.")
+    ] = None,
+    take: Annotated[
+        Path | None, typer.Option("--import", help="Take in decisions that such a page saved.")
+    ] = None,
+) -> None:
+    """Look at suspicious labels in the browser and decide on each."""
+    from drpl.cleaning.correction import MODEL
+    from drpl.cleaning.decisions import Book, take_in
+    from drpl.cleaning.folder import Cleaned
+    from drpl.cleaning.page import write_page
+
+    cleaned = Cleaned.load(folder)
+    name = (who or login()).encode("utf-8", "replace").decode()
+    again = shlex.quote(str(folder))
+    if name == MODEL:
+        raise ConfigError(f"{MODEL!r} stands for the model in the audit; choose another name")
+    if page and take:
+        raise ConfigError("--page and --import are two things; ask for one at a time")
+    if page:
+        written, every = write_page(cleaned, page, name), len(cleaned.issues)
+        part = "" if written == every else f", the worst of {every:,}"
+        typer.echo(f"wrote {page} with {written:,} issues{part}")
+        typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
+    elif take:
+        with Book(cleaned) as book:
+            new, old = take_in(book, take)
+        typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
+    else:
+        run(cleaned, port, no_open, name)
+        typer.echo(f"write the corrected data set with: drpl apply {again}")
+
+
+def run(cleaned: "Cleaned", port: int, no_open: bool, who: str) -> None:
+    """Serve the page until Ctrl-C."""
+    from drpl.cleaning.decisions import Book
+
+    try:
+        from drpl.cleaning.server import Door, listening, server
+    except ImportError:
+        raise ConfigError(
+            "the review page needs starlette and uvicorn: pip install 'drpl[review]'; "
+            "or write a page that needs no server with --page FILE.html"
+        ) from None
+    with Book(cleaned) as book, listening(port) as taken:
+        door = Door(taken.getsockname()[1])
+        decided = len(book.standing.every())
+        typer.echo(f"{len(cleaned.issues):,} issues, {decided:,} decided; review them at")
+        typer.echo(f"  {door.address()}")
+        typer.echo("Every decision is saved at once. Stop with Ctrl-C.")
+        sys.stdout.flush()  # also where it is no terminal: someone waits for the address
+        if not no_open:
+            show(door.address(once=True))
+        with contextlib.suppress(KeyboardInterrupt):
+            server(book, who, door).run(sockets=[taken])
+        decided = len(book.standing.every())
+        typer.echo(f"\n{decided:,} of {len(cleaned.issues):,} issues are decided")
+
+
+@app.command()
+def apply(
+    folder: Annotated[Path, FOLDER],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write [default: DIR/corrected].")
+    ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="A folder of links for each class, not a list.")
+    ] = False,
+    accept_above: Annotated[
+        float | None,
+        typer.Option(
+            help="Follow the model where nobody decided, it finds the image mislabelled, and its "
+            "confidence is at least this.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+) -> None:
+    """Write the data set with the labels that were decided; the originals stay as they are."""
+    from drpl.cleaning.apply import write
+    from drpl.cleaning.correction import Correction
+    from drpl.cleaning.folder import Cleaned
+
+    correction = Correction.of(Cleaned.load(folder), accept_above)
+    if dry_run:
+        for change in correction.changes:
+            typer.echo(change.text())
+        typer.echo(f"would write: {correction.text()}")
+        return
+    written = write(correction, out or folder / "corrected", links=links)
+    typer.echo(correction.text())
+    for note in written.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"train with: drpl train {shlex.quote(str(written.trainable))}")
+
+
+def login() -> str:
+    """The user's name on this machine, where it has one."""
+    try:
+        return getpass.getuser()
+    except (KeyError, ImportError, OSError):
+        return "unknown"
+
+
+def show(address: str) -> None:
+    """Open an address in a browser, if there is a screen."""
+    if sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,121 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from drpl.cleaning.folder import ISSUES, Cleaned, read_table, write_about, write_issues
+from drpl.errors import RunError
+from tests.cleaning.made import CLASSES, TIME, make
+
+ODD = ("plain", "with, comma", 'with "quotes"', "two\nlines", "back\rto start", " ébène 木 ", "NA")
+
+
+def test_what_clean_left_is_read(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    cleaned = Cleaned.load(made.folder)
+    assert cleaned.classes == CLASSES
+    assert cleaned.root == made.photos
+    assert len(cleaned.samples) == 40
+    wrong = {i for i in range(40) if made.truth[i] != made.given[i]}
+    assert set(cleaned.issues.index) == wrong
+    assert list(cleaned.issues["p_noisy"]) == sorted(cleaned.issues["p_noisy"], reverse=True)
+
+
+def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
+    count = len(ODD)
+    table = pd.DataFrame(
+        {
+            "id": range(count),
+            "path": ODD,
+            "given_label": ODD,
+            "suggested_label": ODD[::-1],
+            "p_noisy": 0.123456789,
+            "confidence": 1.0,
+            "verdict": "ambiguous",
+            "near_given": "",
+            "near_suggested": "0 1",
+        }
+    )
+    write_issues(tmp_path, table)
+    again = read_table(tmp_path / "issues.csv", ISSUES)
+    assert tuple(again["path"]) == ODD
+    assert tuple(again["suggested_label"]) == ODD[::-1]
+    assert again["p_noisy"][0] == 0.123457
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("ash/tree.png", True),
+        ("../secret.png", False),
+        ("ash/../../secret.png", False),
+        ("/etc/passwd", False),
+        ("..", False),
+    ],
+)
+def test_paths_stay_inside_the_data_set(tmp_path: Path, path: str, shown: bool) -> None:
+    made = make(tmp_path)
+    table = pd.read_csv(made.folder / "samples.csv")
+    table.loc[7, "path"] = path
+    table.to_csv(made.folder / "samples.csv", index=False)
+    cleaned = Cleaned.load(made.folder)
+    assert cleaned.image(7) == (made.photos / path if shown else None)
+    assert cleaned.image(40) is None
+    assert cleaned.image(-1) is None
+
+
+def test_a_list_may_name_files_anywhere(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    write_about(made.folder, "lists/mine.csv", tmp_path / "lists", CLASSES)
+    cleaned = Cleaned.load(made.folder)
+    assert cleaned.file("/photos/a.png") == Path("/photos/a.png")
+    assert cleaned.file("../photos/a.png") == tmp_path / "lists/../photos/a.png"
+
+
+def test_images_without_files_have_their_place(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    write_about(made.folder, "digits", None, CLASSES)
+    assert Cleaned.load(made.folder).image(3) == made.folder / "images" / "3.png"
+
+
+def test_the_time_of_the_run(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    path = made.folder / "data.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"time": TIME}))
+    assert Cleaned.load(made.folder).time == TIME
+    del about["time"]
+    path.write_text(json.dumps(about))
+    assert Cleaned.load(made.folder).time.endswith("Z")  # that of the issues' file
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("data.json", "{", "[", "damaged"),
+        ("data.json", '"source"', '"sauce"', "wanted are the texts"),
+        ("data.json", '"ash"', "3", "wanted are the texts"),
+        ("data.json", '"ash"', '"oak"', "'ash' is no class"),
+        ("issues.csv", "verdict", "verdicts", "damaged"),
+        ("issues.csv", "mislabelled", "misled", "verdict 'misled' is none of"),
+        ("issues.csv", "0 ", "4000 ", "has no image '\\d*4000'"),
+        ("samples.csv", "\n1,", "\n2,", "has image 2 twice"),
+        ("samples.csv", "\n1,", "\none,", "damaged"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, file: str, old: str, new: str, sentence: str) -> None:
+    made = make(tmp_path)
+    path = made.folder / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(RunError, match=sentence):
+        Cleaned.load(made.folder)
+
+
+@pytest.mark.parametrize("file", ["data.json", "issues.csv", "samples.csv"])
+def test_what_is_missing_is_named(tmp_path: Path, file: str) -> None:
+    made = make(tmp_path)
+    (made.folder / file).unlink()
+    with pytest.raises(RunError, match=f"{file}.*drpl clean"):
+        Cleaned.load(made.folder)
