@@ -56,3 +56,12 @@ def test_a_class_without_labels_is_said() -> None:
     losses[labels == 2] = 3.5
     notes = detect(evidence(losses), labels, 0.5).notes
     assert any("1 of 4 classes keep fewer than 6 labels (numbers 2)" in note for note in notes)
+
+
+def test_a_rare_class_keeps_a_few_labels() -> None:
+    losses = torch.cat([torch.linspace(0, 0.2, 200), torch.linspace(5, 6, 40)])
+    labels = torch.tensor([0] * 200 + [1] * 40)
+    assert not detect(evidence(losses), labels, 0.5).clean[200:].any()
+    kept = detect(evidence(losses), labels, 0.5, min_labelled=0.3).clean[200:]
+    assert kept[:6].all()
+    assert not kept[6:].any()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from drpl.config import compose
 from drpl.data.augment import Normalise
 from drpl.data.dataset import Data
 from drpl.data.images import TensorImages
+from drpl.data.reduced import taken
 from drpl.methods import drpl as method
 from drpl.methods import pseudo_label
 from drpl.methods.joint import Relabel, Relabelling
@@ -185,3 +187,23 @@ def test_losses_can_be_tracked_over_epochs(tiny: Data, tmp_path: Path) -> None:
     from drpl.detection.evidence import Evidence
 
     assert Evidence.read(tmp_path / "evidence" / "train.npz").losses.shape == (3, 72)
+
+
+def test_a_prior_follows_from_the_labels_and_from_what_is_seen(tiny: Data, tmp_path: Path) -> None:
+    labels = torch.tensor([0] * 6 + [1] * 2 + [2])
+    net, relabelling = nn.Linear(1, 3), Relabelling(begin=1)
+    assert Relabel(net, labels, 3, relabelling).shares is None
+    shares = Relabel(net, labels, 3, relabelling, "estimate").shares
+    assert shares is not None
+    torch.testing.assert_close(shares, torch.tensor([6.0, 2, 1]) / 9)
+
+    rare = (tiny.train.labels == 2).nonzero().flatten()[5:].tolist()
+    kept = torch.tensor([i for i in range(len(tiny.train)) if i not in rare])
+    unequal = replace(tiny, train=taken(tiny.train, kept))
+    pulls = {}
+    for prior in ("uniform", "estimate"):
+        config = tiny_config("drpl", 3, f"prior={prior}")
+        result = drpl.train(unequal, config=config, out=tmp_path / prior, quiet=True)
+        pulls[prior] = {row["stage"]: row["terms"]["prior"] for row in result.history}
+    for stage, pull in pulls["estimate"].items():  # the pull to equal classes is gone
+        assert pull < pulls["uniform"][stage]

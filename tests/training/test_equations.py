@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from drpl.randomness import derive, rng
-from drpl.training.equations import cross_entropy, entropy, from_uniform, mixup, one_hot
+from drpl.training.equations import cross_entropy, entropy, from_prior, from_uniform, mixup, one_hot
 
 LOGITS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 1.0, -1.0]])
 TARGETS = torch.tensor([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
@@ -16,6 +16,17 @@ def test_regularised_soft_label_loss() -> None:
     assert float(prior) - float(torch.tensor(3.0).log()) == pytest.approx(0.212794, abs=1e-6)
     assert float(decided) == pytest.approx(0.748984, abs=1e-6)
     assert float(classify + 0.8 * prior + 0.4 * decided) == pytest.approx(1.972294, abs=1e-6)
+
+
+def test_the_prior_is_where_the_regulariser_is_lowest() -> None:
+    p = torch.rand(8, 3, generator=rng("p")).softmax(1)
+    torch.testing.assert_close(from_prior(p, torch.full((3,), 1 / 3)), from_uniform(p))
+    torch.testing.assert_close(from_prior(p, None), from_uniform(p))
+    prior = torch.tensor([0.7, 0.2, 0.1])
+    least = from_prior(prior.expand(4, 3), prior)
+    assert float(least) == pytest.approx(0.8018, abs=1e-4)  # the entropy of the prior
+    for other in ([0.6, 0.3, 0.1], [0.7, 0.1, 0.2], [1 / 3, 1 / 3, 1 / 3]):
+        assert from_prior(torch.tensor(other).expand(4, 3), prior) > least
 
 
 def test_gradients_against_finite_differences() -> None:

@@ -79,11 +79,14 @@ def detect(
 def enough(
     clean: Tensor, losses: Tensor, labels: Tensor, noisy: Tensor, classes: int, share: float
 ) -> Tensor:
-    """`clean`, filled up from the lowest losses to the wanted share, per class and in all."""
+    """`clean`, filled up from the lowest losses: to the wanted share, per class and in all.
+
+    A few samples of every class stay in any case: a rare class that is lost is not found again.
+    """
     kept = clean.clone()
-    groups = [((labels == c).nonzero().flatten(), 0) for c in range(classes)]
-    for group, least in [*groups, (torch.arange(len(labels)), FEWEST)]:
-        wanted = max(least, round(share * float((1 - noisy[group]).sum())))
+    groups = [(labels == c).nonzero().flatten() for c in range(classes)]
+    for group in [*groups, torch.arange(len(labels))]:
+        wanted = max(FEWEST, round(share * float((1 - noisy[group]).sum())))
         missing = wanted - int(kept[group].sum())
         if missing > 0:
             candidates = group[~kept[group]]

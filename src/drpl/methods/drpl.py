@@ -12,19 +12,25 @@ semi-supervised run gives the model.
 
 from typing import Literal
 
+import torch
 from pydantic import Field
+from torch import Tensor, nn
 
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
-from drpl.methods.joint import Relabel, Relabelling
+from drpl.methods.joint import Prior, Relabel, Relabelling
 from drpl.methods.pseudo_label import FromSplit, semi_supervised
 from drpl.run import Outcome, Run
+from drpl.training.equations import one_hot
 from drpl.training.schedule import Schedule
 
 
 class Config(FromSplit):
     """Three trainings and the two splits between them."""
 
+    prior: Prior = "uniform"
+    """What R_A pulls the mean prediction to: estimate is for classes of unequal size. Stage 1 then
+    takes the given labels' shares, the others those of the kept labels and of the predictions."""
     relabel: Relabelling
     relabel_schedule: Schedule
     detect_schedule: Schedule
@@ -55,22 +61,38 @@ def pooled(first: Evidence, second: Evidence) -> Evidence:
     return Evidence("pooled", losses[None], margins[None], (first.probs + second.probs) / 2)
 
 
+def class_shares(run: Run, split: Split, seen: Evidence, config: Config) -> Tensor | None:
+    """How many samples belong to each class, by the kept labels and what is seen of the others."""
+    if config.prior == "uniform":
+        return None
+    kept = split.clean[:, None]
+    return torch.where(kept, one_hot(run.labels, run.classes), seen.probs).mean(0)
+
+
 def detect_noise(run: Run, config: Config) -> Outcome:
     """Up to the second split: the list of wrong labels, without the final model."""
-    stage = Relabel(run.network(), run.labels, run.classes, config.relabel)
+    net, split, _ = twice_judged(run, config)
+    return Outcome(net, split)
+
+
+def twice_judged(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence]:
+    """The second network, the second split, and what that network sees."""
+    stage = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
     net, augmented = run.fit("relabel", stage, config.relabel_schedule).net, config.track == "train"
     first = run.observe("relabel", net, augmented=augmented)
     split = split_by(run, first, config.first_threshold, config)
-    net = semi_supervised(run, "detect", split, config, config.detect_schedule)
+    shares = class_shares(run, split, first, config)
+    net = semi_supervised(run, "detect", split, config, config.detect_schedule, shares)
     second = run.observe("detect", net, augmented=augmented)
     split = split_by(run, second, config.second_threshold, config)
     if config.pool:
         split = split_by(run, pooled(first, second), config.second_threshold, config)
-    return Outcome(net, split)
+    return net, split, second
 
 
 def train(run: Run, config: Config) -> Outcome:
     """Relabel to make the losses tell, split, learn from the split, and once more."""
-    split = detect_noise(run, config).split
-    net = semi_supervised(run, "final", split, config, config.final_schedule)
+    _, split, seen = twice_judged(run, config)
+    shares = class_shares(run, split, seen, config)
+    net = semi_supervised(run, "final", split, config, config.final_schedule, shares)
     return Outcome(net, split)

@@ -4,12 +4,14 @@ From epoch `begin` on, every sample's target is the mean of its last predictions
 keep that from collapsing. A second network is then trained on the final targets.
 
     L = L_c + prior R_A + entropy R_H
-    R_A = -sum_c (1/C) log pbar_c       no class may vanish
+    R_A = -sum_c (1/C) log pbar_c       no class may vanish; for 1/C see `prior`
     R_H = -(1/B) sum_i sum_c p log p    make up your mind
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -18,7 +20,7 @@ from drpl.detection.split import detect
 from drpl.methods.cross_entropy import Classify
 from drpl.run import Outcome, Run
 from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, from_uniform, one_hot
+from drpl.training.equations import cross_entropy, entropy, from_prior, one_hot
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Fresh, Remembering, Terms
@@ -37,9 +39,14 @@ class Relabelling(Settings):
     """Weight of R_H."""
 
 
+Prior = Literal["uniform", "estimate"]
+
+
 class Config(Common):
     """Relabel, then retrain."""
 
+    prior: Prior = "uniform"
+    """What R_A pulls the mean prediction to: estimate is the given labels' own shares."""
     relabel: Relabelling
     relabel_schedule: Schedule
     retrain_schedule: Schedule
@@ -51,10 +58,20 @@ class Relabel(Remembering):
     """Train on targets that, from `begin` on, are the network's own recent predictions."""
 
     targets: Tensor  # [N, C]
+    shares: Tensor | None  # [C] of the classes; None: all alike
 
-    def __init__(self, net: nn.Module, labels: Tensor, classes: int, config: Relabelling) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        labels: Tensor,
+        classes: int,
+        config: Relabelling,
+        prior: Prior = "uniform",
+    ) -> None:
         super().__init__(net, len(labels), classes, config.window)
         self.config = config
+        shares = torch.bincount(labels, minlength=classes) / len(labels)
+        self.register_buffer("shares", shares if prior == "estimate" else None)
         self.register_buffer("targets", one_hot(labels, classes))
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
@@ -66,7 +83,7 @@ class Relabel(Remembering):
             seen[i] = p
             yield {
                 "classify": cross_entropy(logits, self.targets[i]),
-                "prior": c.prior * from_uniform(p),
+                "prior": c.prior * from_prior(p, self.shares),
                 "entropy": c.entropy * entropy(p),
             }
         self.remember(seen, feed.epoch)
@@ -77,7 +94,7 @@ class Relabel(Remembering):
 
 def train(run: Run, config: Config) -> Outcome:
     """Relabel all samples, then train a new network on what they became."""
-    first = Relabel(run.network(), run.labels, run.classes, config.relabel)
+    first = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
     first = run.fit("relabel", first, config.relabel_schedule)
     split = detect(run.observe("relabel", first.net), run.labels, config.threshold)
     second = run.fit("retrain", Classify(run.network(), first.targets), config.retrain_schedule)

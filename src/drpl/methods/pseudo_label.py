@@ -18,7 +18,7 @@ from drpl.detection.split import FEWEST, Split
 from drpl.errors import TrainingError
 from drpl.run import Run
 from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, from_uniform, mixup, one_hot
+from drpl.training.equations import cross_entropy, entropy, from_prior, mixup, one_hot
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Fresh, Stage, Terms
@@ -53,12 +53,19 @@ class MixedBatches(Stage):
     targets: Tensor  # [N, C]
     labelled: Tensor  # [L] indices
     unlabelled: Tensor  # [U] indices
+    shares: Tensor | None  # [C] of the classes, what R_A pulls to; None: all alike
 
     def __init__(
-        self, net: nn.Module, targets: Tensor, clean: Tensor, config: SemiSupervised
+        self,
+        net: nn.Module,
+        targets: Tensor,
+        clean: Tensor,
+        config: SemiSupervised,
+        shares: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.net, self.config = net, config
+        self.register_buffer("shares", shares)
         self.register_buffer("targets", targets)
         self.register_buffer("labelled", rows(clean))
         self.register_buffer("unlabelled", rows(~clean))
@@ -71,7 +78,7 @@ class MixedBatches(Stage):
         p = logits.softmax(1)
         return {
             "mixup": cross_entropy(logits, t),
-            "prior": c.prior * from_uniform(p),
+            "prior": c.prior * from_prior(p, self.shares),
             "entropy": c.entropy * entropy(p),
         }
 
@@ -112,9 +119,17 @@ def rows(mask: Tensor) -> Tensor:
 
 
 def semi_supervised(
-    run: Run, name: str, split: Split, config: FromSplit, schedule: Schedule
+    run: Run,
+    name: str,
+    split: Split,
+    config: FromSplit,
+    schedule: Schedule,
+    shares: Tensor | None = None,
 ) -> nn.Module:
-    """A network learnt from the labels of the clean samples and the images of all."""
+    """A network learnt from the labels of the clean samples and the images of all.
+
+    `shares` are those of the classes, where they are not taken to be alike. [C]
+    """
     labelled = int(split.clean.sum())
     if labelled < FEWEST:
         raise TrainingError(
@@ -125,7 +140,7 @@ def semi_supervised(
     unlabelled = rows(~split.clean)
     draws = run.rng(name, "first targets")
     if config.ssl.warmup == "load":
-        warm = WarmUp(run.network(), targets, split.clean, config.ssl)
+        warm = WarmUp(run.network(), targets, split.clean, config.ssl, shares)
         net = run.fit(f"{name}-warmup", warm, config.warmup_schedule).net
         guessed = run.observe(f"{name}-warmup", net).probs[unlabelled]
         targets[unlabelled] = forgetful(guessed, config.ssl.forget, draws)
@@ -133,4 +148,5 @@ def semi_supervised(
         net = run.network()
         guess = torch.randint(run.classes, (len(unlabelled),), generator=draws)
         targets[unlabelled] = one_hot(guess, run.classes)
-    return run.fit(name, PseudoLabel(net, targets, split.clean, config.ssl), schedule).net
+    stage = PseudoLabel(net, targets, split.clean, config.ssl, shares)
+    return run.fit(name, stage, schedule).net

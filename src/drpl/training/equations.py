@@ -31,6 +31,11 @@ def from_uniform(p: Tensor) -> Tensor:
     return -p.mean(0).clamp(min=1e-8).log().mean()
 
 
+def from_prior(p: Tensor, prior: Tensor | None) -> Tensor:
+    """R_A = -sum_c prior_c log pbar_c; the uniform prior where none is given."""
+    return from_uniform(p) if prior is None else -(prior * p.mean(0).clamp(min=1e-8).log()).sum()
+
+
 def mixup(
     x: Tensor, targets: Tensor, alpha: float, rng: Generator, *, mostly_own: bool = False
 ) -> tuple[Tensor, Tensor]:
