@@ -185,7 +185,7 @@ def test_real_vectors_with_the_shipped_settings(load: Any, least: float) -> None
     [(20, 2, 16), (133, 3, 16), (1347, 10, 32), (5000, 200, 256), (50_000, 10, 1024)],
 )
 def test_batches_follow_the_samples(samples: int, classes: int, size: int) -> None:
-    assert batch_size(samples, classes) == size
+    assert batch_size(samples, classes, 16, 1024) == size
 
 
 @pytest.mark.parametrize("method", METHODS)

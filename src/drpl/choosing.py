@@ -16,16 +16,16 @@ def chosen(data: Data, method: str) -> list[str]:
     """Texts as for `--set` that suit the size of the data; for images the preset suffices."""
     if len(data.train.images.shape) > 1:
         return []
-    size = batch_size(len(data.train), len(data.train.classes))
+    size = batch_size(len(data.train), len(data.train.classes), SMALLEST, LARGEST)
     schema = find("method", method, METHODS).load().Config
     return [f"{name}.batch_size={size}" for name in schedules(schema)]
 
 
-def batch_size(samples: int, classes: int) -> int:
+def batch_size(samples: int, classes: int, least: int, most: int) -> int:
     """A power of two that makes about fifty steps of an epoch and has room for every class."""
-    wanted = max(SMALLEST, classes, samples / STEPS)
-    size = SMALLEST
-    while size < min(wanted, LARGEST):
+    wanted = max(least, classes, samples / STEPS)
+    size = least
+    while size < min(wanted, most):
         size *= 2
     return size
 

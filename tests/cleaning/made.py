@@ -101,7 +101,10 @@ def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]
     near = [" ".join(map(str, clean[given[i]][:4])) for i in issues["id"]]
     other = [" ".join(map(str, clean[suggested[i]][:4])) for i in issues["id"]]
     verdicts = ["outside" if truth[i] < 0 else "mislabelled" for i in issues["id"]]
-    write_issues(folder, issues.assign(verdict=verdicts, near_given=near, near_suggested=other))
+    write_issues(
+        folder,
+        issues.assign(verdict=verdicts, strangeness=1.0, near_given=near, near_suggested=other),
+    )
 
 
 def make_large(where: Path, count: int) -> Path:
@@ -121,6 +124,7 @@ def make_large(where: Path, count: int) -> Path:
             "verdict": np.array(["mislabelled", "outside", "ambiguous"])[
                 draws.integers(0, 3, count)
             ],
+            "strangeness": 1.0,
             "near_given": "",
             "near_suggested": "",
         }

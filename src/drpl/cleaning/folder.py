@@ -32,6 +32,7 @@ ISSUES = {
     "p_noisy": float,
     "confidence": float,
     "verdict": str,
+    "strangeness": float,
     "near_given": str,
     "near_suggested": str,
 }
@@ -147,12 +148,11 @@ def write_issues(folder: Path, issues: pd.DataFrame) -> None:
 
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
-    """Write `data.json`: what was cleaned, where its files are, its classes, and when."""
+    """Write `data.json`: what was cleaned, where its files are, and its classes."""
     about = {
         "source": source,
         "root": str(root.resolve()) if root else None,
         "classes": list(classes),
-        "time": now(),
     }
     write_json(folder / "data.json", about)
 

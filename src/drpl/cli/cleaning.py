@@ -1,4 +1,4 @@
-"""The commands `drpl review` and `drpl apply`."""
+"""The commands `clean`, `review` and `apply`."""
 
 import contextlib
 import getpass
@@ -12,13 +12,64 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drpl.cli.commands import app
+from drpl.cli.commands import (
+    CACHE,
+    DATA,
+    DATA_DIR,
+    DEVICE,
+    DOWNLOAD,
+    HOLD,
+    LIMIT,
+    QUIET,
+    SEED,
+    SIZE,
+    app,
+    stoppable,
+)
+from drpl.data import Hold
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
     from drpl.cleaning.folder import Cleaned
 
 FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
+
+
+@app.command()
+def clean(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    budget: Annotated[str, typer.Option(help="Time to train: 10m, 2h, 1h30m ...")] = "10m",
+    repeats: Annotated[
+        int, typer.Option(help="Seeds to train with, for a better interval.", min=1)
+    ] = 1,
+    seed: Annotated[int, SEED] = 1,
+    size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Find the wrong labels of your data, what they should be, and a model that knows better."""
+    from drpl.cleaning.clean import clean as work
+    from drpl.data import Reading
+
+    reading = Reading(
+        size=size,
+        limit=limit,
+        data_dir=data_dir,
+        download=download,
+        hold=hold,
+        cache=cache,
+        skip_broken=True,  # the summary names them
+    )
+    more = {"budget": budget, "repeats": repeats, "seed": seed, "device": device, "quiet": quiet}
+    with stoppable():
+        found = work(data, out, reading=reading, **more)  # type: ignore[arg-type]
+    typer.echo(found.text.replace("**", "").replace("`", ""), nl=False)
 
 
 @app.command()
