@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drpl.cleaning.clean import clean
     from drpl.data import Reading, load
     from drpl.data.arrays import arrays
     from drpl.data.dataset import Data, Dataset, Truth
@@ -45,6 +46,7 @@ _HOMES = {
     "Dataset": "drpl.data.dataset",
     "Truth": "drpl.data.dataset",
     # the whole way
+    "clean": "drpl.cleaning.clean",
     "train": "drpl.pipeline",
     "detect": "drpl.pipeline",
     "compare": "drpl.grid",
@@ -83,6 +85,7 @@ __all__ = [
     "Stage",
     "Truth",
     "arrays",
+    "clean",
     "compare",
     "detect",
     "find_label_issues",

@@ -1,6 +1,7 @@
 """The picture of a corrupted data set: its transition matrix and some of its wrong samples."""
 
 import io
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,9 @@ def picture(
     else:
         draw_matrix(figure.subplots(), matrix, rows, columns)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    with warnings.catch_warnings():  # a box stands for what the font cannot write
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
     plt.close(figure)
     return buffer.getvalue()
 

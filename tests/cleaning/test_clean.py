@@ -1,0 +1,221 @@
+"""From a folder with wrong labels to a list of them, as a person would do it."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+import drpl
+from drpl.cleaning.clean import clean
+from drpl.cleaning.folder import Cleaned
+from drpl.data.arrays import arrays
+from drpl.data.dataset import Data
+from drpl.errors import DrplError
+from tests.cleaning.messy import NAMES, Messy
+from tests.conftest import Command
+
+OUT = "cleaned data"
+
+
+def figures_of(folder: Path, messy: Messy) -> dict[str, float]:
+    """How good the list is."""
+    samples = pd.read_csv(folder / "samples.csv", keep_default_na=False)
+    issues = pd.read_csv(folder / "issues.csv", keep_default_na=False)
+    wrong = samples.path.map(messy.wrong)
+    listed, shown = issues.path.map(messy.wrong), issues.path.map(messy.truth)
+    flipped = issues[listed & (shown >= 0)]
+    right = flipped.suggested_label.map(NAMES.index) == flipped.path.map(messy.truth)
+    rate = json.loads((folder / "clean.json").read_text())["noise rate"]
+    return {
+        "auroc": float(roc_auc_score(wrong, samples.p_noisy)),
+        "precision": float(listed.mean()),
+        "recall": float(listed.sum() / wrong.sum()),
+        "suggested": float(right.mean()),
+        "verdict": float(roc_auc_score(shown[listed] < 0, issues.strangeness[listed])),
+        "covered": float(rate["low"] <= wrong.mean() <= rate["high"]),
+    }
+
+
+def check(found: dict[str, float]) -> None:
+    least = {"auroc": 0.97, "precision": 0.9, "suggested": 0.9, "verdict": 0.85, "covered": 1}
+    assert {name: found[name] for name in least if found[name] < least[name]} == {}
+    assert found["recall"] > 0.7
+
+
+def test_the_noise_is_found(cleaned: Path, messy: Messy) -> None:
+    check(figures_of(cleaned, messy))
+
+
+@pytest.mark.slow
+def test_the_noise_is_found_by_the_command_as_it_is(messy: Messy, command: Command) -> None:
+    answer = command("clean", messy.folder, "-o", OUT, "--quiet")
+    assert answer.code == 0, answer.err
+    check(found := figures_of(Path(OUT), messy))
+    print(found)
+
+
+def test_what_is_in_the_folder(cleaned: Path, messy: Messy) -> None:
+    issues = pd.read_csv(cleaned / "issues.csv", keep_default_na=False)
+    assert issues.p_noisy.is_monotonic_decreasing
+    assert (issues.given_label != issues.suggested_label).all()
+    assert set(issues.verdict) <= {"mislabelled", "outside", "ambiguous"}
+    samples = pd.read_csv(cleaned / "samples.csv", keep_default_na=False)
+    assert len(samples) == len(messy.truth)  # all but the torn file
+    for row in issues.head(20).itertuples():
+        for kind in ("given", "suggested"):
+            ids, label = getattr(row, f"near_{kind}"), getattr(row, f"{kind}_label")
+            near = samples.loc[[int(number) for number in ids.split()]]
+            assert (near.given_label == label).all()
+    matrix = pd.read_csv(cleaned / "noise-matrix.csv", index_col="true")
+    assert list(matrix.columns) == sorted(NAMES) == list(matrix.index)
+    assert np.allclose(matrix.sum(axis=1), 1, atol=1e-4)
+    assert (np.diag(matrix) > 0.5).all()
+    text = (cleaned / "summary.md").read_text()
+    assert "torn.jpg" in text
+    assert f"{len(issues):,}" in text
+    assert "drpl review" in text
+    assert Cleaned.load(cleaned).root == messy.folder.resolve()
+    assert (cleaned / "noise-matrix.png").read_bytes().startswith(b"\x89PNG")
+    assert "<html" in (cleaned / "report.html").read_text()
+
+
+def test_a_corrected_folder_closes_the_loop(
+    cleaned: Path, messy: Messy, tmp_path: Path, command: Command
+) -> None:
+    before = hashes(messy.folder)
+    answer = command("apply", cleaned, "--accept-above", 0.5, "-o", tmp_path / "better")
+    assert answer.code == 0, answer.err
+    corrected = pd.read_csv(tmp_path / "better" / "labels.csv")
+    names = ["/".join(Path(path).parts[-2:]) for path in corrected.path]
+    shown = np.array([messy.truth[name] for name in names])
+    wrong = (corrected.label.map(NAMES.index) != shown).mean()
+    assert wrong < 0.25  # it was 0.4; a person has not looked yet
+    assert hashes(messy.folder) == before
+    short = ["--set", "schedule.epochs=1", "--set", "width=4", "--size", "8", "--skip-broken"]
+    train = ["train", tmp_path / "better" / "labels.csv", "--method", "cross_entropy", "--quiet"]
+    assert command(*train, *short, "--out", tmp_path / "again").code == 0
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def blobs(
+    case: int, samples: int = 1500, features: int = 20
+) -> tuple[Data, NDArray[np.int64], NDArray[np.int64]]:
+    """Vectors around as many centres as classes, some labels wrong; odd cases are imbalanced."""
+    draws = np.random.default_rng(1000 + case)
+    classes = (4, 6, 8, 10)[case % 4]
+    rate = 0.05 + 0.55 * case / 19
+    weights = np.geomspace(1, 0.2 if case % 2 else 1, classes)
+    true = draws.choice(classes, samples, p=weights / weights.sum())
+    x = draws.normal(size=(classes, features))[true] + 0.9 * draws.normal(size=(samples, features))
+    moved = draws.integers(1, classes, samples) * (draws.random(samples) < rate)
+    given = (true + moved) % classes
+    names = [f"class {k}" for k in range(classes)]
+    return arrays(x.astype(np.float32), given, classes=names), true, given
+
+
+def test_the_interval_contains_the_noise_rate(tmp_path: Path) -> None:
+    """Rates from 5 to 60 %, balanced and not."""
+    hits, widths = 0, []
+    for case in range(20):
+        data, true, given = blobs(case)
+        found = clean(data, tmp_path / str(case), budget="1h", quiet=True)
+        rate, real = found.rate, (true != given).mean()
+        hits += rate.low <= real <= rate.high
+        widths.append(rate.high - rate.low)
+        shutil.rmtree(tmp_path / str(case))
+    assert hits >= 17
+    assert max(widths) < 0.15  # it says something, too
+
+
+def quick(data: Data, out: Path, **more: object) -> dict[str, bytes]:
+    """Clean, and the bytes of what came out; files that hold a duration are left out."""
+    clean(data, out, budget="1h", quiet=True, **more)  # type: ignore[arg-type]
+    timed = ("history.jsonl", "result.json", "provenance.json", "report.html", "summary.md")
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and path.name not in timed and path.suffix != ".pt"
+    }
+
+
+def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
+    data, _, _ = blobs(7, 400)
+    first, second = (quick(data, tmp_path / name) for name in ("a", "b"))
+    assert {"issues.csv", "model.safetensors", "noise-matrix.csv", "clean.json"} <= first.keys()
+    assert first == second
+    assert quick(data, tmp_path / "c", seed=2)["issues.csv"] != first["issues.csv"]
+
+
+def test_a_stopped_call_goes_on_with_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, _, _ = blobs(5, 400)
+    whole = quick(data, tmp_path / "whole")
+    from drpl.run import Run
+
+    real = Run.observe
+
+    def interrupted(self: Run, name: str, *arguments: object, **more: object) -> object:
+        if name == "detect":
+            raise KeyboardInterrupt
+        return real(self, name, *arguments, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "observe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            quick(data, tmp_path / "stopped")
+    with monkeypatch.context() as patch:
+        patch.setattr("drpl.cleaning.planning.within", lambda *_: pytest.fail("chosen twice"))
+        assert quick(data, tmp_path / "stopped") == whole
+    before = (tmp_path / "stopped" / "issues.csv").stat().st_mtime_ns
+    quick(data, tmp_path / "stopped")  # a finished one is left as it is
+    assert (tmp_path / "stopped" / "issues.csv").stat().st_mtime_ns == before
+    with pytest.raises(DrplError, match="made with seed 1, but 2"):
+        clean(data, tmp_path / "stopped", seed=2)
+
+
+def test_repeats_train_with_other_seeds(tmp_path: Path) -> None:
+    data, true, given = blobs(9, 400)
+    found = clean(data, tmp_path, budget="1h", repeats=3, quiet=True)
+    assert sorted(path.name for path in (tmp_path / "repeats").iterdir()) == ["seed-2", "seed-3"]
+    assert found.figures["repeats"] == 3
+    assert found.rate.low <= (true != given).mean() <= found.rate.high
+    assert "--repeats" not in found.text
+
+
+def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Data) -> None:
+    labels = tiny.train.labels.clone()
+    labels[::6] = (labels[::6] + 1) % 3
+    pixels = tiny.train.images.load(torch.arange(len(labels)))
+    noisy = arrays(pixels.numpy(), labels.numpy())
+    found = clean(noisy, tmp_path, budget="1s", quiet=True)
+    where = Cleaned.load(tmp_path)
+    assert where.root is None
+    for number in found.issues["id"].tolist():
+        assert where.image(number).is_file()  # type: ignore[union-attr]
+
+
+def test_mistakes_are_said(tmp_path: Path, command: Command) -> None:
+    for words, sentence in (
+        (["clean", "nowhere/photos", "-o", "x"], "there is no file or folder"),
+        (["clean", "digits", "-o", "x", "--budget", "soon"], "write a time such as 10m"),
+        (["clean", "digits", "-o", "x", "--repeats", "0"], "repeats"),
+    ):
+        answer = command(*words)
+        assert answer.code != 0
+        assert sentence in answer.err
+        assert "Traceback" not in answer.err
