@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 SEEDS  ?= 1 2 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format slow bench mini clean
+.PHONY: help setup demo test check format slow bench mini screenshots clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/ready ## Make .venv and install drpl with its pinned dependencies
 
@@ -41,6 +41,9 @@ bench: setup ## Speed ratios and the demo's figures, written to benchmarks/resul
 
 mini: setup ## Every method under four noises on Fashion-MNIST (about two hours of one core)
 	$(BIN)/python benchmarks/mini.py
+
+screenshots: setup ## The pictures of the docs, by a headless Chromium
+	DRPL_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/cleaning/test_tutorial.py
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,7 +1,7 @@
 """How long it takes to clean 50,000 vectors of 512 features: python benchmarks/vectors.py
 
-Clouds around a centre for each of ten classes that overlap, as embeddings do; 30 % of the labels are
-drawn anew among the other classes. The time is that of `find_label_issues`, all stages.
+Clouds around a centre for each of ten classes that overlap, as embeddings do; 30 % of the labels
+are drawn anew among the other classes. The time is that of `find_label_issues`, all stages.
 """
 
 import time

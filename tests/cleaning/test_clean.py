@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-import drpl
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import Cleaned
 from drpl.data.arrays import arrays

@@ -1,0 +1,68 @@
+"""The tutorial, followed to the letter, and its pictures: `make screenshots` keeps them."""
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.cleaning.messy import NAMES, Messy
+from tests.conftest import Command
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+SHOTS = Path(os.environ.get("DRPL_SCREENSHOTS", Path(__file__).parents[2] / "build/screenshots"))
+SHORT = ["--set", "schedule.epochs=1", "--set", "width=4", "--size", "8", "--quiet"]
+
+
+def commands() -> list[list[str]]:
+    """The lines of the tutorial that a reader types."""
+    lines = re.findall(r"^    (drpl .*)$", TUTORIAL.read_text(), re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines]
+
+
+def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, command: Command) -> None:
+    Path("photos").symlink_to(messy.folder)
+    shutil.copytree(cleaned, "cleaned")  # the first command finds it finished
+    done = []
+    for words in commands():
+        if words[0] == "review":
+            continue  # see the browser below
+        answer = command(*words, *(SHORT if words[0] == "train" else ()))
+        unread = "torn.jpg" in answer.err  # predict says so and goes on
+        assert answer.code == (1 if unread else 0), answer.err
+        done.append(words[0])
+    assert done == ["clean", "apply", "apply", "train", "predict", "export"]
+    assert sorted(path.name for path in Path("corrected").iterdir() if path.is_dir()) == sorted(
+        NAMES
+    )
+    assert len(pd.read_csv("named.csv")) == len(messy.truth)
+    assert Path("model.onnx").stat().st_size > 10_000
+
+
+def test_its_pictures(cleaned: Path, tmp_path: Path) -> None:
+    pytest.importorskip("websockets")
+    from tests.cleaning.browser import CHROMIUM, browsing
+    from tests.cleaning.test_browser import LOADED, reviewing
+
+    if not CHROMIUM:
+        pytest.skip("there is no Chromium here")
+    with browsing(tmp_path / "profile") as browser, reviewing(cleaned) as (address, _):
+        browser.shape(1280, 800)
+        browser.open(address)
+        browser.press("ArrowRight", "ArrowRight")
+        browser.wait(LOADED)
+        browser.shoot(SHOTS / "review.png")
+        browser.choose("verdict", "outside")
+        browser.wait("[...document.querySelectorAll('.card')].length > 3")
+        browser.wait(LOADED)
+        browser.shoot(SHOTS / "review-outside.png")
+        browser.call("Page.navigate", url=(cleaned / "report.html").as_uri())
+        browser.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+        browser.wait(LOADED)
+        browser.shoot(SHOTS / "report.png")
+        assert browser.errors == []
+    shown = re.findall(r"\(images/([\w-]+\.png)\)", TUTORIAL.read_text())
+    assert {SHOTS / name for name in shown} <= set(SHOTS.iterdir())
