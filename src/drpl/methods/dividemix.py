@@ -12,18 +12,16 @@ the rest are unlabelled to it, and it is trained on both by MixMatch.
               X', U' are (x1, x2), (u1, u2), each row mixed with any other
 """
 
-import warnings
 from collections.abc import Iterator
 
 import torch
 from pydantic import Field
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
 
 from drpl.config import Common
+from drpl.detection.gaussians import lower
 from drpl.detection.split import FEWEST, Split, scarcity
-from drpl.distributed import rank, share, world
+from drpl.distributed import world
 from drpl.errors import TrainingError
 from drpl.methods.pseudo_label import rows
 from drpl.networks.ensemble import Ensemble
@@ -133,19 +131,6 @@ class DivideMix(Stage):
     def given(self, i: Tensor) -> Tensor:
         """The labels of a batch. [B, C]"""
         return one_hot(self.labels[i], self.classes)
-
-
-def lower(scaled: Tensor) -> Tensor:
-    """w: the probability of the lower of two Gaussians. [N] -> [N]"""
-    if not bool(torch.isfinite(scaled).all()):
-        raise TrainingError("the losses are not finite: training diverged; lower the rates")
-    x = scaled.double().cpu().numpy()[:, None]
-    mixture = GaussianMixture(2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=1)
-    with warnings.catch_warnings():  # ten rounds are meant, converged or not
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        w = mixture.fit(x).predict_proba(x)[:, mixture.means_.argmin()]
-    # The first process decides: over sets of unequal size the others would wait for ever.
-    return share(torch.from_numpy(w).to(scaled) * (rank() == 0))
 
 
 def divided(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
