@@ -12,6 +12,7 @@ from drpl.data.augment import Normalise
 from drpl.data.dataset import Data
 from drpl.data.images import TensorImages
 from drpl.detection.evidence import Evidence
+from drpl.detection.gaussians import lower
 from drpl.errors import TrainingError
 from drpl.methods import dividemix as method
 from drpl.networks.ensemble import Ensemble
@@ -103,16 +104,16 @@ def test_the_weight_of_guesses_rises_over_the_ramp() -> None:
 def test_the_lower_of_two_heaps_is_the_clean_one(reverse: bool) -> None:
     low = 0.1 + 0.03 * torch.randn(60, generator=rng("low"))
     high = 0.8 + 0.05 * torch.randn(40, generator=rng("high"))
-    w = method.lower(torch.cat([high, low] if reverse else [low, high]))
+    w = lower(torch.cat([high, low] if reverse else [low, high]))
     clean = torch.arange(100) >= 40 if reverse else torch.arange(100) < 60
     assert bool((w[clean] > 0.95).all())
     assert bool((w[~clean] < 0.05).all())
 
 
 def test_equal_losses_keep_every_label_and_bad_ones_are_said() -> None:
-    assert bool((method.lower(torch.zeros(30)) > 0.5).all())
+    assert bool((lower(torch.zeros(30)) > 0.5).all())
     with pytest.raises(TrainingError, match="not finite: training diverged"):
-        method.lower(torch.tensor([0.1, float("nan"), 0.3]))
+        lower(torch.tensor([0.1, float("nan"), 0.3]))
 
 
 def test_losses_are_scaled_and_averaged_over_the_last_epochs() -> None:
@@ -206,7 +207,7 @@ def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, first, second = stage_of(config(lambda_u=8.0, ramp=4.0, temperature=0.5))
     feed = told(EARLY, EARLY, epoch=4)  # the second epoch after the warm-up: 8 (4 - 1 - 2) / 4
     images = feed.images.load(torch.arange(SAMPLES))
-    w = method.lower(stage.scaled([-believing(EARLY).gather(1, LABELS[:, None])[:, 0]] * 2, 4)[1])
+    w = lower(stage.scaled([-believing(EARLY).gather(1, LABELS[:, None])[:, 0]] * 2, 4)[1])
     terms = next(iter(stage.epoch(feed)))
     own = [samples for samples, training, gradient in first.shown if training and not gradient]
     x, u = torch.tensor(own[0]), torch.tensor(own[2])
