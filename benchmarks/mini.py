@@ -5,7 +5,8 @@
 Real images, the paper's proportions, a network small enough for a laptop: 1,200 images of six
 classes of Fashion-MNIST at 14 x 14 pixels, the other four classes being the intruders; and, where
 its files are, 3,000 images of CIFAR-10N at 16 x 16 with the worse of their human labels. The rows
-that the paper's claim rests on are run with seeds 1 to 3, the others with seed 1. A run that was stopped goes on where it was.
+that the paper's claim rests on are run with seeds 1 to 3, the others with seed 1. A run that was
+stopped goes on where it was.
 """
 
 import argparse
