@@ -100,7 +100,8 @@ def train(
             machine = Machine(choose_device(device), save_every, track_every)
             if first:
                 write_json(folder / "noise.json", manifest)
-                write_json(folder / "provenance.json", provenance(machine))
+                made = provenance(machine, loaded.origin, confusion)
+                write_json(folder / "provenance.json", made)
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
             for note in loaded.notes[:SHOWN]:
                 display.note(note)
