@@ -29,7 +29,7 @@ from drpl.files import write_whole
 from drpl.model import Model
 from drpl.networks.depth import features_by_depth, members
 from drpl.randomness import derive, rng
-from drpl.reporting.depth import UNTRAINED, drawn
+from drpl.reporting.depth import UNTRAINED, by_run, drawn
 from drpl.reporting.table import as_csv, cell
 from drpl.result import Result
 
@@ -76,7 +76,7 @@ def probe(
     they are. An untrained network of each shape stands beside them. With `out` a table and a
     figure are written there.
     """
-    results = [Result.load(run) for run in runs]
+    results = [Result.load(run) for run in dict.fromkeys(map(Path, runs))]
     if not results:
         raise ConfigError("nothing to probe: give the folder of at least one run")
     names, chosen = tuple(classes), reading or Reading()
@@ -92,7 +92,7 @@ def probe(
         head = {"run": str(result.folder), **cell(result)}
         rows += probed(model, task(model.shape), head)
         about = models.read_json(result.folder / "model.json")
-        kind = (about["network"], about["width"], len(members(model.net)), model.shape, model.view)
+        kind = (about["network"], about["width"], model.shape, model.view)
         if kind not in blank:
             head = {"run": "", "method": UNTRAINED, "noise": "", "rate": np.nan, "seed": seed}
             blank[kind] = probed(untrained(result.folder, seed), task(model.shape), head)
@@ -260,7 +260,7 @@ def side_by_side(table: pd.DataFrame) -> str:
     """A line a run, a column a block."""
     blocks = sorted(table.block.unique())
     lines = [f"{'accuracy (%) after block':<44}" + "".join(f"{block:>8}" for block in blocks)]
-    for _, rows in table.groupby(["run", "method", "noise", "features"], sort=False, dropna=False):
+    for rows in by_run(table):
         first = rows.iloc[0]
         name = f"{first.method}, {first.noise}, seed {first.seed}" if first.run else first.method
         lines.append(f"{name:<44}" + "".join(f"{value:>8.2f}" for value in rows.accuracy))

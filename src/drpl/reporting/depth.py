@@ -15,10 +15,11 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
     The colour says the noise, the mark and the dashes say the method.
     """
     trained, blank = table[table.method != UNTRAINED], table[table.method == UNTRAINED]
-    figure, axes = canvas(f"Linear probes on {target}", "after block", "accuracy (%)")
+    up = f"accuracy (%), guessing gives {chance:.0f}"
+    figure, axes = canvas(f"Linear probes on {target}", "after block", up)
     figure.set_size_inches(7.6, 4.4)
     noises, methods = list(dict.fromkeys(trained.noise)), list(dict.fromkeys(trained.method))
-    for _, rows in trained.groupby("run", sort=False):
+    for rows in by_run(trained):
         first = rows.iloc[0]
         noise, method = noises.index(first.noise), methods.index(first.method)
         axes.plot(
@@ -31,14 +32,19 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
             lw=1.5,
             label=named(first, several=trained.seed.nunique() > 1),
         )
-    for k, (_, rows) in enumerate(blank.groupby((blank.block == 1).cumsum())):
+    for k, rows in enumerate(by_run(blank)):
         label = UNTRAINED if k == 0 else None
         axes.plot(rows.block, rows.accuracy, color="#666666", lw=1, marker=".", label=label)
-    axes.axhline(chance, color="#999999", lw=0.8, ls=":", label="guessing")
     axes.set_xticks(sorted(table.block.unique()))
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    axes.legend(
+        fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=3.2
+    )
     return png_and_svg(figure)
+
+
+def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of each run, which begin with its first block."""
+    return [rows for _, rows in table.groupby((table.block == 1).cumsum())]
 
 
 def named(row: pd.Series, several: bool) -> str:
