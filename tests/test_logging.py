@@ -190,9 +190,10 @@ def test_a_stopped_training_is_continued_in_both(
             raise KeyboardInterrupt
         wandb.sent.append((self.id, step, values))
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FakeRun, "log", stop)
-        train(tiny, tmp_path, log, save_every=1000)
+        with pytest.raises(KeyboardInterrupt):
+            train(tiny, tmp_path, log, save_every=1000)
     wandb.fails_at = 0
     result = train(tiny, tmp_path, log)
     assert [step for _, step, _ in wandb.sent] == [1, 2, 3]

@@ -21,6 +21,7 @@ from drpl.data.images import TensorImages
 from drpl.errors import ConfigError, DataError
 from drpl.networks.depth import class_maps, maps_by_depth
 from drpl.networks.ensemble import Ensemble
+from drpl.networks.preact_resnet import preact_resnet18
 from drpl.randomness import rng
 from drpl.result import Result
 from tests.conftest import Command, tiny_config
@@ -92,23 +93,22 @@ def test_the_mean_of_a_map_and_the_bias_are_the_logit(name: str, shape: tuple[in
     x = torch.randn(3, *shape)
     maps = class_maps(net, x)
     with torch.no_grad():
-        logits, bias = net(x), net.classify.bias
+        logits, bias = net(x), net.classify.bias  # type: ignore[union-attr]
     assert maps.shape[:2] == (3, 5)
-    assert torch.allclose(maps.mean((2, 3)) + bias, logits, atol=1e-4)
+    assert torch.allclose(maps.mean((2, 3)) + torch.as_tensor(bias), logits, atol=1e-4)
     blocks, _ = maps_by_depth(net, x)
     assert len(blocks) == 4
 
 
 def test_a_map_is_the_weighted_sum_of_the_last_features() -> None:
     torch.manual_seed(1)
-    net = networks.build("preact_resnet18", (1, 16, 16), 3, 2).eval()
+    net = preact_resnet18((1, 16, 16), 3, 2).eval()
     x = torch.randn(2, 1, 16, 16)
     with torch.no_grad():
-        features = net.stages[3](net.stages[2](net.stages[1](net.stages[0](net.stem(x)))))  # type: ignore[index, operator, union-attr]
-        wanted = sum(
-            net.classify.weight[2, k] * features[:, k]  # type: ignore[index, union-attr]
-            for k in range(16)
-        )
+        features = net.stem(x)
+        for stage in net.stages:
+            features = stage(features)
+        wanted = sum(net.classify.weight[2, k] * features[:, k] for k in range(16))
     assert torch.allclose(class_maps(net, x)[:, 2], torch.as_tensor(wanted), atol=1e-5)
 
 
@@ -192,9 +192,10 @@ def test_a_look_at_a_run(tiny: Data, tmp_path: Path) -> None:
     for one in sights:
         row = result.samples.loc[one.id]
         assert one.given == row.given_label
-        assert one.pixels[..., 0].tolist() == tiny.train.images.load(
-            torch.tensor([one.id])
-        ).squeeze().tolist()
+        assert (
+            one.pixels[..., 0].tolist()
+            == tiny.train.images.load(torch.tensor([one.id])).squeeze().tolist()
+        )
         if row.given_label == row.suggested_label:
             assert one.p_given == pytest.approx(row.confidence, abs=1e-4)
         assert one.shows == tiny.train.classes[tiny.train.labels[one.id]]
@@ -204,6 +205,14 @@ def test_a_look_at_a_run(tiny: Data, tmp_path: Path) -> None:
     svg = (tmp_path / "seen" / "look.svg").read_text()
     assert f"given: {sights[0].given}" in svg
     assert pd.read_csv(tmp_path / "seen" / "look.csv").id.tolist() == [5, 11]
+
+
+def test_only_what_the_network_sees_is_shown(tiny: Data, tmp_path: Path) -> None:
+    config = tiny_config("cross_entropy", 1, "crop=0.75")
+    drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
+    (one,) = look(tmp_path, [2], tiny)
+    whole = tiny.train.images.load(torch.tensor([2]))[0, 0]
+    assert one.pixels[..., 0].tolist() == whole[1:7, 1:7].tolist()
 
 
 def test_two_networks_are_looked_at_together(tiny: Data, tmp_path: Path) -> None:

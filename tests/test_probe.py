@@ -1,6 +1,5 @@
 """Linear probes by depth: which features, which images, which numbers."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from drpl.data.images import TensorImages
 from drpl.errors import ConfigError, DataError
 from drpl.networks.depth import features_by_depth
 from drpl.networks.ensemble import Ensemble
-from drpl.probing import STRENGTH, of_classes, parted, prepared, probe, side_by_side
+from drpl.probing import COLUMNS, STRENGTH, folded, of_classes, prepared, probe, side_by_side
 from drpl.randomness import rng
 from tests.conftest import Command, tiny_config, tiny_pixels
 
@@ -123,7 +122,9 @@ def test_of_two_networks_the_mean_counts(tiny: Data, tmp_path: Path) -> None:
             (
                 features_by_depth(
                     net,
-                    model.view(part.images.load(torch.arange(len(part))), torch.empty(len(part), 0)),
+                    model.view(
+                        part.images.load(torch.arange(len(part))), torch.empty(len(part), 0)
+                    ),
                 )[3].numpy(),
                 part.labels.numpy(),
             )
@@ -135,7 +136,7 @@ def test_of_two_networks_the_mean_counts(tiny: Data, tmp_path: Path) -> None:
     assert row.accuracy == pytest.approx(100 * np.mean(scores))
 
 
-def test_without_a_test_part_a_quarter_of_each_class_is_kept_for_it() -> None:
+def test_without_a_test_part_each_image_is_tested_once() -> None:
     train = target(test=False).train
     uneven = torch.cat([torch.arange(80)[train.labels == c][: 8 * (c + 1)] for c in range(2)])
     part = replace(
@@ -144,13 +145,15 @@ def test_without_a_test_part_a_quarter_of_each_class_is_kept_for_it() -> None:
         labels=train.labels[uneven],
         classes=("a", "b"),
     )
-    first, second = parted(part, 1)
-    assert torch.bincount(first.labels).tolist() == [6, 12]
-    assert torch.bincount(second.labels).tolist() == [2, 4]
-    rows = [p.images.load(torch.arange(len(p))).flatten(1) for p in (first, second)]
-    assert len(torch.cat(rows).unique(dim=0)) == len(part)  # nothing is in both
+    folds = folded(part, 1)
+    assert torch.cat([test for _, test in folds]).sort().values.tolist() == list(range(24))
+    for first, second in folds:
+        assert torch.bincount(part.labels[first]).tolist() == [6, 12]
+        assert torch.bincount(part.labels[second]).tolist() == [2, 4]
+        assert torch.cat([first, second]).unique().numel() == 24  # nothing is in both
+    assert not torch.equal(folds[0][1], folded(part, 2)[0][1])
     with pytest.raises(DataError, match="class 'b' has 1 images"):
-        parted(replace(train, labels=(torch.arange(80) == 7).long(), classes=("a", "b")), 1)
+        folded(replace(train, labels=(torch.arange(80) == 7).long(), classes=("a", "b")), 1)
 
 
 def test_classes_by_name_and_from_outside() -> None:
@@ -185,16 +188,30 @@ def test_labels_of_the_target_are_the_true_ones(tiny: Data) -> None:
 
 def test_fewer_images_are_taken_evenly_after_the_classes() -> None:
     task = prepared(target(), ["a", "c"], 10, (1, 8, 8), 1)
-    assert torch.bincount(task.train.labels).tolist() == [5, 5]
-    assert torch.bincount(task.test.labels).tolist() == [5, 5]
+    ((first, second),) = task.folds
+    assert torch.bincount(task.labels[first]).tolist() == [5, 5]
+    assert torch.bincount(task.labels[second]).tolist() == [5, 5]
+    assert len(task.images) == 20
+    own, tested = target().train, target().test
+    assert tested
+    assert torch.equal(
+        task.images.load(first),
+        own.images.load((own.labels % 2 == 0).nonzero().flatten()[:10]),
+    )
+    assert torch.equal(
+        task.images.load(second),
+        tested.images.load((tested.labels % 2 == 0).nonzero().flatten()[:10]),
+    )
 
 
 def test_images_are_brought_to_the_shape_of_the_run(trained: Path) -> None:
     task = prepared(target(3, 16), [], None, (1, 8, 8), 1)
-    assert task.train.images.load(torch.arange(4)).shape == (4, 1, 8, 8)
+    assert task.images.load(torch.arange(4)).shape == (4, 1, 8, 8)
     assert probe([trained], target(3, 16)).table.accuracy.max() > 90
     vectors = arrays(np.random.rand(20, 5), np.arange(20) % 2, classes=["a", "b"], name="v")
-    with pytest.raises(DataError, match=r"shape \(5,\), which cannot be brought to the \(1, 8, 8\)"):
+    with pytest.raises(
+        DataError, match=r"shape \(5,\), which cannot be brought to the \(1, 8, 8\)"
+    ):
         probe([trained], vectors)
 
 
@@ -224,7 +241,7 @@ def test_from_the_command_line(command: Command, trained: Path, tmp_path: Path) 
     answer = command("probe", trained, "--target", "corners.npz", *words, "-o", "out")
     assert answer.code == 0, answer
     table = pd.read_csv("out/probes.csv", keep_default_na=False)
-    assert list(table) == "run method noise rate seed block features accuracy".split()
+    assert list(table) == list(COLUMNS)
     assert len(table) == 8
     assert side_by_side(pd.read_csv("out/probes.csv")).splitlines()[0] in answer.out
     assert Path("out/probes.png").read_bytes().startswith(b"\x89PNG")

@@ -48,7 +48,8 @@ class TensorBoard:
     """Event files, which `tensorboard --logdir FOLDER` shows."""
 
     def __init__(self, folder: Path, about: About, memory: Memory) -> None:
-        self._folder, self._writer = folder / "tensorboard", None
+        self._folder = folder / "tensorboard"
+        self._writer: Any = None
 
     def send(self, step: int, values: dict[str, float]) -> None:
         """One point on each curve."""

@@ -1,7 +1,7 @@
 """What a trained network knows at each depth: linear probes on classes that it was not shown."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from torch import Tensor
+from torch import Tensor, nn
 
 from drpl import model as models
 from drpl.data import Reading, load
@@ -24,6 +24,7 @@ from drpl.data.dataset import Data, Dataset
 from drpl.data.images import Images, loaded
 from drpl.data.outside import fitted
 from drpl.data.reduced import evenly, taken
+from drpl.data.selection import Joined
 from drpl.errors import ConfigError, DataError, did_you_mean
 from drpl.files import write_whole
 from drpl.model import Model
@@ -35,7 +36,7 @@ from drpl.result import Result
 
 STRENGTH = 0.1  # C of the logistic regression: scikit-learn's inverse weight of its penalty
 STEPS = 1000  # of its solver, at most
-TESTED = 0.25  # of each class, where the target has no test part
+FOLDS = 4  # of which each is tested once, where the target has no test part
 BATCH = 256
 COLUMNS = ("run", "method", "noise", "rate", "seed", "block", "features", "accuracy")
 
@@ -43,12 +44,17 @@ Row = dict[str, Any]
 Shape = tuple[int, ...]
 
 
+Fold = tuple[Tensor, Tensor]  # the samples to learn from, and those to be tested on
+
+
 @dataclass(frozen=True)
 class Task:
-    """Labelled images to learn from and to be tested on."""
+    """Labelled images, and how they are parted: once, or so that each is tested once."""
 
-    train: Dataset
-    test: Dataset
+    images: Images
+    labels: Tensor  # [N]
+    classes: tuple[str, ...]
+    folds: tuple[Fold, ...]
 
 
 @dataclass(frozen=True)
@@ -72,8 +78,8 @@ def probe(
     """Accuracy of a linear classifier on the features after each block, for each run.
 
     It learns the classes of `target`, or those named in `classes`, which may be outside ones, and
-    is tested on the target's test part, or else on a quarter of its images. The networks stay as
-    they are. An untrained network of each shape stands beside them. With `out` a table and a
+    is tested on the target's test part, or else by cross-validation. The networks stay as they
+    are. An untrained network of each shape stands beside them. With `out` a table and a
     figure are written there.
     """
     results = [Result.load(run) for run in dict.fromkeys(map(Path, runs))]
@@ -100,9 +106,9 @@ def probe(
         rows += more
     table = pd.DataFrame(rows)[list(COLUMNS)]
     first = task(models.untrained(results[0].folder).shape)
-    notes = tuple(remarks(results, first.train.classes, rows))
+    notes = tuple(remarks(results, first.classes, rows))
     if out is not None:
-        png, svg = drawn(table, titled(target, first), 100 / len(first.train.classes))
+        png, svg = drawn(table, titled(target, first), 100 / len(first.classes))
         for name, content in (("csv", as_csv(table)), ("png", png), ("svg", svg)):
             write_whole(Path(out) / f"probes.{name}", content)
     return Probes(table, notes)
@@ -111,7 +117,7 @@ def probe(
 def titled(target: str | Data, task: Task) -> str:
     """The target in a few words."""
     name = Path(target).name if isinstance(target, str) else target.name
-    return f"{len(task.train.classes)} classes of {name}"
+    return f"{len(task.classes)} classes of {name}"
 
 
 def read(target: str | Data, reading: Reading, shape: Shape) -> Data:
@@ -124,27 +130,29 @@ def read(target: str | Data, reading: Reading, shape: Shape) -> Data:
 def prepared(
     data: Data, classes: Sequence[str], limit: int | None, shape: Shape, seed: int
 ) -> Task:
-    """The classes asked for in the shape asked for, in two parts."""
-    train, test = of_classes(data, classes)
-    if test is None:
-        train, test = parted(train, seed)
-    if limit:
-        train, test = (
-            taken(part, evenly(part.labels, len(part.classes), min(limit, len(part))))
-            for part in (train, test)
-        )
-    found = train.images.shape
+    """The classes asked for in the shape asked for, and what is tested on what."""
+    parts = [
+        taken(part, evenly(part.labels, len(part.classes), limit)) if limit else part
+        for part in of_classes(data, classes)
+        if part
+    ]
+    labels, count = torch.cat([part.labels for part in parts]), len(parts[0])
+    found = parts[0].images.shape
     if found != shape and not (len(found) == len(shape) == 3 and {found[0], shape[0]} <= {1, 3}):
         raise DataError(
             f"the samples of {data.name} have the shape {found}, which cannot be brought to the "
             f"{shape} that a run was trained on; images fit images, and vectors must be as long"
         )
-    train, test = (replace(part, images=fitted(part.images, shape)) for part in (train, test))
-    return Task(train, test)
+    if len(parts) == 2:
+        images: Images = Joined(parts[0].images, parts[1].images)
+        folds: tuple[Fold, ...] = ((torch.arange(count), torch.arange(count, len(labels))),)
+    else:
+        images, folds = parts[0].images, folded(parts[0], seed)
+    return Task(fitted(images, shape), labels, parts[0].classes, folds)
 
 
 def of_classes(data: Data, names: Sequence[str]) -> tuple[Dataset, Dataset | None]:
-    """Both parts with only these classes; the outside has no test part. Labels are the true ones."""
+    """Both parts with only these classes and true labels; the outside has no test part."""
     train, test = data.train, data.test
     if any(name not in train.classes for name in names) and data.outside:
         train, test = joined(trusted(train), data.outside), None
@@ -167,19 +175,20 @@ def trusted(dataset: Dataset) -> Dataset:
     return replace(dataset, labels=shown(dataset), truth=None)
 
 
-def parted(dataset: Dataset, seed: int) -> tuple[Dataset, Dataset]:
-    """Two parts with the same share of every class in both."""
+def folded(dataset: Dataset, seed: int) -> tuple[Fold, ...]:
+    """Parts with the same share of every class, each tested after learning from the others."""
     order = torch.randperm(len(dataset), generator=rng(seed, "probe"))
-    first, second = [], []
+    turn = torch.empty(len(dataset), dtype=torch.int64)
     for c, name in enumerate(dataset.classes):
         mine = order[dataset.labels[order] == c]
-        if len(mine) < 2:
-            raise DataError(f"class {name!r} has {len(mine)} images; to probe it takes two or more")
-        cut = max(1, round(TESTED * len(mine)))
-        first.append(mine[cut:])
-        second.append(mine[:cut])
-    return taken(dataset, torch.cat(first).sort().values), taken(
-        dataset, torch.cat(second).sort().values
+        if len(mine) < FOLDS:
+            raise DataError(
+                f"class {name!r} has {len(mine)} images; to probe it takes a test part, or at "
+                f"least {FOLDS} images a class"
+            )
+        turn[mine] = torch.arange(len(mine)) % FOLDS
+    return tuple(
+        ((turn != k).nonzero().flatten(), (turn == k).nonzero().flatten()) for k in range(FOLDS)
     )
 
 
@@ -192,18 +201,10 @@ def untrained(folder: Path, seed: int) -> Model:
 
 def probed(model: Model, task: Task, head: Row) -> list[Row]:
     """A row a block; of networks that answer together, the mean of their probes."""
-    each = []
-    for net in members(model.net):
-        train, test = (
-            features(lambda x, net=net: features_by_depth(net, x), part.images, model)  # type: ignore[misc]
-            for part in (task.train, task.test)
-        )
-        each.append(
-            [
-                (x.shape[1], *fitted_and_tested(x, task.train.labels, x_test, task.test.labels))
-                for x, x_test in zip(train, test, strict=True)
-            ]
-        )
+    each = [
+        [(x.shape[1], *judged(x, task)) for x in features(net, task.images, model)]
+        for net in members(model.net)
+    ]
     return [
         {
             **head,
@@ -216,27 +217,26 @@ def probed(model: Model, task: Task, head: Row) -> list[Row]:
     ]
 
 
-def features(
-    see: Callable[[Tensor], list[Tensor]], images: Images, model: Model
-) -> list[NDArray[Any]]:
+def features(net: nn.Module, images: Images, model: Model) -> list[NDArray[Any]]:
     """The features of all images after each block. [N, K] each"""
     batches = [
-        see(model.view(pixels, torch.empty(len(index), 0)))
+        features_by_depth(net, model.view(pixels, torch.empty(len(index), 0)))
         for index, pixels in loaded(images, list(torch.arange(len(images)).split(BATCH)))
     ]
     return [torch.cat(block).numpy() for block in zip(*batches, strict=True)]
 
 
-def fitted_and_tested(
-    x: NDArray[Any], y: Tensor, x_test: NDArray[Any], y_test: Tensor
-) -> tuple[float, bool]:
-    """Test accuracy of a logistic regression, and whether its solver came to an end."""
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=STEPS))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the notes
-        classifier.fit(x, y.numpy())
-    accuracy = float(classifier.score(x_test, y_test.numpy()))
-    return accuracy, bool(classifier[-1].n_iter_.max() < STEPS)
+def judged(x: NDArray[Any], task: Task) -> tuple[float, bool]:
+    """Share of tested images that a logistic regression names rightly; whether it was finished."""
+    right, finished, y = 0, True, task.labels.numpy()
+    for train, test in task.folds:
+        judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=STEPS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # told in the notes
+            judge.fit(x[train], y[train])
+        right += int((judge.predict(x[test]) == y[test]).sum())
+        finished &= bool(judge[-1].n_iter_.max() < STEPS)
+    return right / sum(len(test) for _, test in task.folds), finished
 
 
 def remarks(

@@ -77,7 +77,9 @@ def named(result: Result) -> str:
 
 def options(traced: dict[str, Any], model: Model, reading: dict[str, Any]) -> Reading:
     """How the data are read: as asked for now, or else as they were."""
-    known = {key: traced[key] for key in ("size", "limit", "skip_broken") if key in traced}
+    known: dict[str, Any] = {
+        key: traced[key] for key in ("size", "limit", "skip_broken") if key in traced
+    }
     known["outside"] = tuple(traced.get("outside", ()))
     known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None
     if not known.get("size") and len(model.shape) == 3:

@@ -115,9 +115,8 @@ def carry_out(
     **more: object,
 ) -> None:
     """Train, and say what came out."""
-    from drpl import distributed, pipeline
+    from drpl import distributed, loggers, pipeline
     from drpl.data import Reading, load
-    from drpl.loggers import wanted
     from drpl.rehearsal import rehearse
 
     reading = Reading(
@@ -133,7 +132,7 @@ def carry_out(
     chosen = {
         "preset": named(preset),
         "settings": settings or (),
-        "log": wanted(named(log)),  # a missing package is told before the data are read
+        "log": loggers.wanted(named(log)),  # a missing package is told before the data are read
         **more,
     }
     with stoppable(), distributed.processes():

@@ -1,7 +1,7 @@
 """What a network makes of images on its way: its maps after each block, and its class maps.
 
-A network takes part that has `blocks()`, the modules whose outputs count, and `classify`, the linear
-layer that follows the mean over the last map. Those for images here do; one's own may.
+A network takes part that has `blocks()`, the modules whose outputs count, and `classify`, the
+linear layer that follows the mean over the last map. Those for images here do; one's own may.
 """
 
 from collections.abc import Sequence
@@ -49,11 +49,11 @@ def maps_by_depth(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
         block.register_forward_hook(lambda _, given, made: found.append(made))
         for block in net.blocks()
     ]
-    was_training = net.training  # type: ignore[attr-defined]
+    was_training = net.training
     try:
-        logits = net.eval()(x)  # type: ignore[attr-defined]
+        logits = net.eval()(x)
     finally:
-        net.train(was_training)  # type: ignore[attr-defined]
+        net.train(was_training)
         for hook in hooks:
             hook.remove()
     return found, logits

@@ -37,7 +37,11 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
         axes.plot(rows.block, rows.accuracy, color="#666666", lw=1, marker=".", label=label)
     axes.set_xticks(sorted(table.block.unique()))
     axes.legend(
-        fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handlelength=3.2
+        fontsize="small",
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        frameon=False,
+        handlelength=3.2,
     )
     return png_and_svg(figure)
 

@@ -74,7 +74,9 @@ def heading(first: str, second: str) -> str:
 def show(axes: Axes, pixels: NDArray[Any]) -> None:
     """An image as it is."""
     axes.set_axis_off()
-    axes.imshow(pixels.squeeze(2) if pixels.shape[2] == 1 else pixels, cmap="gray", vmin=0, vmax=255)
+    axes.imshow(
+        pixels.squeeze(2) if pixels.shape[2] == 1 else pixels, cmap="gray", vmin=0, vmax=255
+    )
 
 
 def overlay(axes: Axes, pixels: NDArray[Any], values: NDArray[Any]) -> None:
