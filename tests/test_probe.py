@@ -11,6 +11,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
 
 import drpl
 from drpl import model as models
@@ -223,6 +224,34 @@ def test_what_is_doubtful_is_noted(tiny: Data, trained: Path, tmp_path: Path) ->
     strange = run(replace(tiny, outside=corner), tmp_path / "strange", noise="ood:0.3")
     (note,) = probe([strange], target()).notes
     assert "was shown images from outside" in note
+
+
+class Own(nn.Module):
+    """Two blocks of one's own."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(shape[0], 4, 3), nn.Conv2d(4, 6, 3)
+        self.classify = nn.Linear(6, classes)
+
+    def blocks(self) -> list[nn.Module]:
+        return [self.first, self.second]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classify(self.second(self.first(x).relu()).mean((2, 3)))  # type: ignore[no-any-return]
+
+
+def test_a_network_of_ones_own_is_probed_and_looked_at(
+    tiny: Data, trained: Path, tmp_path: Path
+) -> None:
+    own = run(tiny, tmp_path / "own", network=Own)
+    table = probe([own, trained], target(), network=Own, out=tmp_path).table
+    assert table[table.run == str(own)].features.tolist() == [4, 6]
+    assert len(table[table.method == "untrained"]) == 2 + 4
+    (sight,) = drpl.look(own, [1], tiny, network=Own)
+    assert sight.given_map.shape == (4, 4)
+    with pytest.raises(ConfigError, match="a function of your own"):
+        probe([own], target())
 
 
 def test_networks_without_blocks_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from drpl.data.dataset import Data, Dataset
 from drpl.errors import ConfigError
 from drpl.files import write_whole
 from drpl.model import Model
+from drpl.networks import Builder
 from drpl.networks.depth import class_maps
 from drpl.reporting.sights import Sight, drawn
 from drpl.reporting.table import as_csv
@@ -32,15 +33,16 @@ def look(
     *,
     count: int = COUNT,
     out: Path | str | None = None,
+    network: Builder | None = None,
     **more: Any,
 ) -> list[Sight]:
     """Maps of the evidence for the given label and for the true (or suggested) one.
 
     `images` are ids of samples.csv; without any, those that are looked at are `memorised`. `data`
     and `more` say where the images are if the run's folder does not, see `reread`. With `out` a
-    figure and a table are written there.
+    figure and a table are written there. `network` is the user's own, if the run's was.
     """
-    result, model = Result.load(run), models.load(run)
+    result, model = Result.load(run), models.load(run, network)
     with np.load(result.folder / "samples.npz") as arrays:
         samples = dict(arrays)
     ids = checked(images, len(samples["given"])) or chosen(samples, count)

@@ -28,6 +28,7 @@ from drpl.data.selection import Joined
 from drpl.errors import ConfigError, DataError, did_you_mean
 from drpl.files import write_whole
 from drpl.model import Model
+from drpl.networks import CUSTOM, Builder
 from drpl.networks.depth import features_by_depth, members
 from drpl.randomness import derive, rng
 from drpl.reporting.depth import UNTRAINED, by_run, drawn
@@ -74,13 +75,14 @@ def probe(
     reading: Reading | None = None,
     seed: int = 1,
     out: Path | str | None = None,
+    network: Builder | None = None,
 ) -> Probes:
     """Accuracy of a linear classifier on the features after each block, for each run.
 
     It learns the classes of `target`, or those named in `classes`, which may be outside ones, and
     is tested on the target's test part, or else by cross-validation. The networks stay as they
     are. An untrained network of each shape stands beside them. With `out` a table and a
-    figure are written there.
+    figure are written there. `network` is the user's own, for runs that have one.
     """
     results = [Result.load(run) for run in dict.fromkeys(map(Path, runs))]
     if not results:
@@ -92,20 +94,23 @@ def probe(
         return prepared(read(target, chosen, shape), names, limit, shape, seed)
 
     rows: list[Row] = []
+    shapes: list[Shape] = []
     blank: dict[Any, list[Row]] = {}  # an untrained network for each kind that there is
     for result in results:
-        model = models.load(result.folder)
+        about = models.read_json(result.folder / "model.json")
+        own = network if about["network"] == CUSTOM else None
+        model = models.load(result.folder, own)
+        shapes.append(model.shape)
         head = {"run": str(result.folder), **cell(result)}
         rows += probed(model, task(model.shape), head)
-        about = models.read_json(result.folder / "model.json")
         kind = (about["network"], about["width"], model.shape, model.view)
         if kind not in blank:
             head = {"run": "", "method": UNTRAINED, "noise": "", "rate": np.nan, "seed": seed}
-            blank[kind] = probed(untrained(result.folder, seed), task(model.shape), head)
+            blank[kind] = probed(untrained(result.folder, seed, own), task(model.shape), head)
     for more in blank.values():
         rows += more
     table = pd.DataFrame(rows)[list(COLUMNS)]
-    first = task(models.untrained(results[0].folder).shape)
+    first = task(shapes[0])
     notes = tuple(remarks(results, first.classes, rows))
     if out is not None:
         png, svg = drawn(table, titled(target, first), 100 / len(first.classes))
@@ -192,11 +197,11 @@ def folded(dataset: Dataset, seed: int) -> tuple[Fold, ...]:
     )
 
 
-def untrained(folder: Path, seed: int) -> Model:
+def untrained(folder: Path, seed: int, network: Builder | None) -> Model:
     """A network like the run's, with the weights that it might have begun with."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "untrained"))
-        return models.untrained(folder)
+        return models.untrained(folder, network)
 
 
 def probed(model: Model, task: Task, head: Row) -> list[Row]:

@@ -1,7 +1,7 @@
 """The commands that look into trained models: `look` and `probe`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,7 +38,7 @@ def look(
 
     reading = {"size": size, "limit": limit, "data_dir": data_dir, "outside": tuple(outside or ())}
     folder = out or run / "look"
-    more = {"ood": ood, "confusion": confusion, **reading}
+    more: dict[str, Any] = {"ood": ood, "confusion": confusion, **reading}
     for one in see(run, images or (), data, count=count, out=folder, **more):
         shows = f", shows {one.shows}" if one.shows else ""
         typer.echo(
