@@ -51,8 +51,8 @@ def look(
     sights = [sight(i, train, model, samples) for i in ids]
     if out is not None:
         s = result.summary
-        title = f"{s['method']} on {s['dataset']}, noise {s['noise']['spec'] or 'of its own'}"
-        png, svg = drawn(sights, title)
+        noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
+        png, svg = drawn(sights, f"{s['method']} on {s['dataset']}{noise}")
         write_whole(Path(out) / "look.png", png)
         write_whole(Path(out) / "look.svg", svg)
         rows = [{name: getattr(one, name) for name in COLUMNS} for one in sights]
