@@ -17,10 +17,11 @@ LAYERS = [  # a module may import its own layer and those before it
     {"data", "noise", "networks"},
     {"training"},
     {"detection"},
-    {"config", "display", "history", "result", "model", "run", "paper"},
+    {"config", "display", "history", "result", "model", "run", "paper", "loggers"},
     {"methods"},
     {"choosing", "record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
-    | {"scoring", "grid", "reproduce", "estimator", "export", "cleaning"},
+    | {"scoring", "grid", "reproduce", "estimator", "export", "cleaning"}
+    | {"reread", "activation", "probing"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drpl.activation import look
     from drpl.cleaning.clean import clean
     from drpl.data import Reading, load
     from drpl.data.arrays import arrays
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from drpl.estimator import DRPLClassifier, find_label_issues
     from drpl.grid import compare
     from drpl.pipeline import detect, train
+    from drpl.probing import probe
     from drpl.reporting.page import report
     from drpl.result import Result
     from drpl.run import Outcome, Run
@@ -53,6 +55,9 @@ _HOMES = {
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
+    # what a network has learnt
+    "look": "drpl.activation",
+    "probe": "drpl.probing",
     # scikit-learn's way
     "DRPLClassifier": "drpl.estimator",
     "find_label_issues": "drpl.estimator",
@@ -93,6 +98,8 @@ __all__ = [
     "from_huggingface",
     "from_torch",
     "load",
+    "look",
+    "probe",
     "report",
     "score",
     "train",

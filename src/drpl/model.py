@@ -57,11 +57,10 @@ def save(folder: Path, net: nn.Module, config: Common, data: Data) -> None:
     )
 
 
-def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
-    """Read a model back, or say why it cannot be used; `network` is the user's own, if it was."""
+def untrained(folder: Path | str, network: networks.Builder | None = None) -> Model:
+    """A model like the one in the folder, with fresh weights."""
     folder = Path(folder)
     about = read_json(folder / "model.json")
-    path = folder / "model.safetensors"
     try:
         shape, classes = tuple(about["shape"]), tuple(about["classes"])
         view = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
@@ -73,18 +72,26 @@ def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
     net = members[0] if count == 1 else Ensemble(*members)
+    return Model(net, classes, shape, view)
+
+
+def load(folder: Path | str, network: networks.Builder | None = None) -> Model:
+    """Read a model back, or say why it cannot be used; `network` is the user's own, if it was."""
+    folder = Path(folder)
+    model, path = untrained(folder, network), folder / "model.safetensors"
     try:
-        net.load_state_dict(read_weights(path.read_bytes()))
+        model.net.load_state_dict(read_weights(path.read_bytes()))
     except FileNotFoundError:
         raise RunError(f"there is no {path}; was the run finished?") from None
     except SafetensorError as error:
         raise RunError(f"{path} is damaged: {error}") from error
     except RuntimeError:
+        about = read_json(folder / "model.json")
         raise RunError(
             f"the weights in {path} belong to another network than model.json says "
-            f"({about['network']}, width {about['width']}, {len(classes)} classes)"
+            f"({about['network']}, width {about['width']}, {len(model.classes)} classes)"
         ) from None
-    return Model(net, classes, shape, view)
+    return model
 
 
 def classify(

@@ -19,6 +19,7 @@ from drpl.display import Display
 from drpl.distributed import barrier, processes, rank
 from drpl.errors import ConfigError, RunError
 from drpl.files import as_name, digest, write_json, write_whole
+from drpl.loggers import Logs, wanted
 from drpl.methods import METHODS
 from drpl.networks import CUSTOM, Builder
 from drpl.noise import confusion as alike
@@ -63,6 +64,7 @@ def train(
     device: str | None = None,
     save_every: float = 10.0,
     track_every: int = 0,
+    log: str | Iterable[str] | None = None,
     quiet: bool = False,
     goal: str = "train",
 ) -> Result:
@@ -72,9 +74,11 @@ def train(
     own with its `config`. `network`, a function of the images' shape and the number of classes,
     takes the place of the one that the settings name. `settings` are texts such as
     `"relabel.begin=20"`. Some noises draw on `ood`, a data set of other classes, or on
-    `confusion`, a file that says which classes look alike. Run it again with the same arguments
-    to continue where it stopped.
+    `confusion`, a file that says which classes look alike. `log` names other places that show
+    the epochs: tensorboard, wandb. Run it again with the same arguments to continue where it
+    stopped.
     """
+    names = wanted(log)
     with processes():
         loaded = with_outside(as_data(data), ood)
         presets = preset_names(preset, loaded)
@@ -83,21 +87,28 @@ def train(
             recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
         loaded, manifest = corrupted(loaded, noise, seed, confusion)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
-        claim(folder, described(recipe, loaded, manifest, presets, seed))
-        if finished := already(folder, goal):
-            return finished
-        machine = Machine(choose_device(device), save_every, track_every)
-        if rank() == 0:
-            write_json(folder / "noise.json", manifest)
-            write_json(folder / "provenance.json", provenance(machine))
-        with Display(quiet=quiet or rank() > 0) as display:
+        about = described(recipe, loaded, manifest, presets, seed)
+        claim(folder, about)
+        first = rank() == 0
+        with (
+            Display(quiet=quiet or not first) as display,
+            Logs(folder, names if first else (), about, display) as logs,
+        ):
+            if finished := already(folder, goal):
+                logs.follow()
+                return finished
+            machine = Machine(choose_device(device), save_every, track_every)
+            if first:
+                write_json(folder / "noise.json", manifest)
+                made = provenance(machine, loaded.origin, confusion)
+                write_json(folder / "provenance.json", made)
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
             for note in loaded.notes[:SHOWN]:
                 display.note(note)
             if len(loaded.notes) > SHOWN:
                 display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
             truth = loaded.train.truth if recipe.oracle else None
-            run = Run(hidden, recipe.config, seed, folder, machine, display, network, truth)
+            run = Run(hidden, recipe.config, seed, folder, machine, display, network, truth, logs)
             outcome = recipe.towards(goal)(run, recipe.config)
             head = headed(recipe, loaded, manifest, seed, goal)
             finish(folder, outcome, loaded, recipe.config, machine, head)

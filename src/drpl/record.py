@@ -15,8 +15,9 @@ from torch import Tensor
 
 from drpl import history, model
 from drpl.config import Common
+from drpl.data import DATASETS
 from drpl.data.augment import Normalise
-from drpl.data.dataset import Data, Dataset
+from drpl.data.dataset import Data, Dataset, Origin
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, rank, world
 from drpl.files import write_arrays, write_json, write_whole
@@ -28,8 +29,10 @@ COMMANDS = ("drpl", "__main__")
 Head = dict[str, Any]
 
 
-def provenance(machine: Machine) -> dict[str, Any]:
-    """Where and by what a run was made."""
+def provenance(
+    machine: Machine, origin: Origin | None = None, confusion: Path | str | None = None
+) -> dict[str, Any]:
+    """Where and by what a run was made, and from what data."""
     return {
         "versions": versions(),
         "device": str(machine.device),
@@ -39,7 +42,28 @@ def provenance(machine: Machine) -> dict[str, Any]:
         "command": shlex.join(["drpl", *sys.argv[1:]])
         if Path(sys.argv[0]).stem in COMMANDS
         else None,
+        "data": origin and traced(origin),
+        "confusion": confusion and str(Path(confusion).resolve()),
     }
+
+
+def traced(origin: Origin) -> dict[str, Any]:
+    """All that decides which images a data set has; paths hold from any folder."""
+    reading = origin.reading
+    return {
+        "what": resolved(origin.what),
+        "ood": origin.ood and resolved(origin.ood),
+        "size": reading.size,
+        "limit": reading.limit,
+        "data_dir": reading.data_dir and str(reading.data_dir.resolve()),
+        "outside": list(reading.outside),
+        "skip_broken": reading.skip_broken,
+    }
+
+
+def resolved(what: str) -> str:
+    """The whole path, if it is one, or the name of a data set."""
+    return what if what.partition(":")[0] in DATASETS else str(Path(what).resolve())
 
 
 def versions() -> dict[str, str]:

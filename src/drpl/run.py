@@ -20,6 +20,7 @@ from drpl.display import Display
 from drpl.distributed import barrier, check_agreement, rank
 from drpl.errors import ConfigError, RunError
 from drpl.files import write_arrays, write_json
+from drpl.loggers import Logs
 from drpl.randomness import derive, rng
 from drpl.training import checkpoint
 from drpl.training.checkpoint import Best, Checkpoint
@@ -65,9 +66,10 @@ class Run:
         display: Display,
         network: networks.Builder | None = None,
         truth: Truth | None = None,
+        logs: Logs | None = None,
     ) -> None:
         self.labels, self.classes = data.train.labels, len(data.train.classes)
-        self._truth = truth
+        self._truth, self._logs = truth, logs
         self._seed, self._folder, self._machine, self._display = seed, folder, machine, display
         self._config, self._test = config, data.test
         self._images = on_device(data.train.images, machine.device)
@@ -129,6 +131,7 @@ class Run:
         diary, tracked = self._folder / "history.jsonl", self._tracked[name]
         if rank() == 0:
             history.forget(diary, name, done)
+            self._show()
         shown = self._display.stage(name, schedule.epochs, done)
         saved = began = time.monotonic()
         epochs = fit(
@@ -156,6 +159,7 @@ class Run:
             shown.epoch(epoch.number, tested, sum(epoch.terms.values()))
             if rank() == 0:
                 history.append(diary, epoch.row(name, tested, now - began))
+                self._show()
             if rank() == 0 and (last or now - saved >= machine.save_every):
                 kept = None if last else optimizer.state_dict()
                 rows = torch.stack(tracked) if tracked else torch.empty(0, 2, len(self.labels))
@@ -165,6 +169,11 @@ class Run:
             began = now
         check_agreement(stage)
         barrier()
+
+    def _show(self) -> None:
+        """Let the loggers see what the diary has."""
+        if self._logs:
+            self._logs.follow()
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
         """How `net`, trained by the stage `name`, sees every training sample now.

@@ -52,6 +52,7 @@ SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
 TRACK = typer.Option(
     help="Observe every sample's loss each so many epochs; 0: at ends only.", min=0
 )
+LOG = typer.Option(help="Show the epochs elsewhere too: tensorboard, wandb; may be repeated.")
 DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")
 QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 
@@ -81,6 +82,7 @@ def define(goal: str, about: str) -> None:
         device: Annotated[str | None, DEVICE] = None,
         save_every: Annotated[float, SAVE] = 10.0,
         track_every: Annotated[int, TRACK] = 0,
+        log: Annotated[list[str] | None, LOG] = None,
         dry_run: Annotated[bool, DRY] = False,
         quiet: Annotated[bool, QUIET] = False,
     ) -> None:
@@ -91,7 +93,7 @@ define("train", "Train a robust model and list the wrong labels.")
 define("detect", "List the wrong labels only; `train` in the same folder goes on from there.")
 
 
-FOLDER = ("out", "save_every", "track_every", "quiet")  # of no concern to a dry run
+FOLDER = ("out", "save_every", "track_every", "log", "quiet")  # of no concern to a dry run
 
 
 def carry_out(
@@ -108,11 +110,12 @@ def carry_out(
     skip_broken: bool,
     preset: list[str] | None,
     settings: list[str] | None,
+    log: list[str] | None,
     dry_run: bool,
     **more: object,
 ) -> None:
     """Train, and say what came out."""
-    from drpl import distributed, pipeline
+    from drpl import distributed, loggers, pipeline
     from drpl.data import Reading, load
     from drpl.rehearsal import rehearse
 
@@ -126,7 +129,12 @@ def carry_out(
         cache=cache,
         skip_broken=skip_broken,
     )
-    chosen = {"preset": named(preset), "settings": settings or (), **more}
+    chosen = {
+        "preset": named(preset),
+        "settings": settings or (),
+        "log": loggers.wanted(named(log)),  # a missing package is told before the data are read
+        **more,
+    }
     with stoppable(), distributed.processes():
         source = load(data, reading)
         if dry_run:

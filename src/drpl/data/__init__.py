@@ -82,7 +82,7 @@ class Reading:
 def load(what: str, reading: Reading | None = None) -> "Data":
     """The data set of that name (or `name:variant`), or the one at that path."""
     from drpl.data.aside import set_aside
-    from drpl.data.dataset import check_every_class
+    from drpl.data.dataset import Origin, check_every_class
     from drpl.data.reduced import reduced
 
     reading = reading or Reading()
@@ -95,7 +95,8 @@ def load(what: str, reading: Reading | None = None) -> "Data":
         path = Path(what)
         data = reader(path)(path, reading)
     check_every_class(data.train.labels, data.train.classes)
-    return reduced(set_aside(data, reading.outside), reading.size, reading.limit)
+    data = reduced(set_aside(data, reading.outside), reading.size, reading.limit)
+    return replace(data, origin=Origin(what, reading))
 
 
 def reader(path: Path) -> "Callable[[Path, Reading], Data]":

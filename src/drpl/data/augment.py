@@ -39,11 +39,13 @@ class Normalise:
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
         """Normalised floats of the centre."""
-        if pixels.ndim == 2:
-            return self.scaled(pixels)
+        return self.scaled(pixels if pixels.ndim == 2 else self.centre(pixels))
+
+    def centre(self, pixels: Tensor) -> Tensor:
+        """The part of stored images that a network sees. [B, C, H, W]"""
         (_, height, width), (_, rows, columns) = pixels.shape[1:], self.seen(pixels.shape[1:])
         top, left = (height - rows) // 2, (width - columns) // 2
-        return self.scaled(pixels[:, :, top : top + rows, left : left + columns])
+        return pixels[:, :, top : top + rows, left : left + columns]
 
     def seen(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that a network sees of images (or vectors) stored in `shape`."""

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from drpl.data.images import Images, TensorImages
 from drpl.errors import DataError
+
+if TYPE_CHECKING:
+    from drpl.data import Reading
 
 LARGEST_PART = 2**24  # numbers in double precision at once
 
@@ -44,6 +48,15 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What was asked for when a data set was loaded, so that it can be read again."""
+
+    what: str
+    reading: "Reading"
+    ood: str | None = None  # the data set that its outside came from, if that is another one
+
+
+@dataclass(frozen=True)
 class Data:
     """A named data set with its two parts and how its pixels are normalised."""
 
@@ -54,6 +67,7 @@ class Data:
     std: tuple[float, ...]
     outside: Dataset | None = None  # images of other classes: what out-of-distribution noise takes
     notes: tuple[str, ...] = ()  # what the user should know about how it was read
+    origin: Origin | None = None  # None for data that were made in memory
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:

@@ -98,7 +98,9 @@ def with_outside(data: Data, what: str | Data | Dataset | None) -> Data:
     """The data with the training images of another set as its outside, if one is given."""
     if what is None:
         return data
+    origin = data.origin and replace(data.origin, ood=what if isinstance(what, str) else None)
     if isinstance(what, str):
         shape = data.train.images.shape
         what = sources.load(what, sources.Reading(size=shape[1] if len(shape) == 3 else None))
-    return replace(data, outside=what if isinstance(what, Dataset) else what.train)
+    outside = what if isinstance(what, Dataset) else what.train
+    return replace(data, outside=outside, origin=origin)

@@ -2,6 +2,7 @@
 Connections on Learning". DivideMix's network for WebVision. Without the auxiliary classifier.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -82,6 +83,22 @@ class Block(nn.Module):
         return relu(out) if self.active else out
 
 
+class InceptionResNet(nn.Sequential):
+    """Layers one after the other, the last three being pool, flatten and linear classifier."""
+
+    @property
+    def classify(self) -> nn.Linear:
+        """What the pooled features go through."""
+        last = self[-1]
+        assert isinstance(last, nn.Linear)  # noqa: S101
+        return last
+
+    def blocks(self) -> list[nn.Module]:
+        """What comes before each reduction and before the pool, see `networks.depth`."""
+        parts = (Branches, nn.AdaptiveAvgPool2d)
+        return [before for before, after in pairwise(self) if isinstance(after, parts)]
+
+
 def chain(channels: int, layers: Layers, width: int) -> tuple[nn.Sequential, int]:
     """Layers one after the other, and how many channels come out."""
     made = nn.Sequential()
@@ -107,11 +124,11 @@ def pool(kind: str) -> nn.Module:
     return nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
 
 
-def inception_resnet_v2(shape: tuple[int, ...], classes: int, width: int) -> nn.Sequential:
+def inception_resnet_v2(shape: tuple[int, ...], classes: int, width: int) -> InceptionResNet:
     """For images of 299 x 299 pixels and others from 75 up; width 64 is the standard."""
     check_images("inception_resnet_v2", shape, LEAST)
     stem, channels = chain(shape[0], (*STEM, "shrink"), width)
-    net = nn.Sequential(stem)
+    net = InceptionResNet(stem)
     parts = (
         (MIXED_5B, BLOCK_35, 10, 0.17),
         (MIXED_6A, BLOCK_17, 20, 0.1),

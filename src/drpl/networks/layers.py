@@ -27,6 +27,10 @@ class Staged(nn.Module):
         self.classify = nn.Linear(features, classes)
         initialise(self)
 
+    def blocks(self) -> list[nn.Module]:
+        """What the features by depth come from, see `networks.depth`."""
+        return list(self.stages)
+
     def forward(self, x: Tensor) -> Tensor:
         """Images [B, channels, H, W] -> logits [B, classes]."""
         x = self.stem(x)

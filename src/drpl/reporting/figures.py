@@ -31,6 +31,13 @@ def svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
+def png_and_svg(figure: Figure) -> tuple[bytes, str]:
+    """The figure in both formats; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    return buffer.getvalue(), svg(figure)
+
+
 def canvas(title: str, across: str, up: str) -> tuple[Figure, Axes]:
     """An empty figure with named axes."""
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")

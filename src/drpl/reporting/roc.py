@@ -1,6 +1,5 @@
 """How well methods tell clean from noisy labels: ROC curves in the paper's polarity."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from sklearn.metrics import roc_curve
 
-from drpl.reporting.figures import COLOURS, canvas, svg
+from drpl.reporting.figures import COLOURS, canvas, png_and_svg
 from drpl.result import Result
 
 ACROSS = np.linspace(0, 1, 501)  # where the curves of several seeds are averaged
@@ -37,9 +36,7 @@ def roc(results: Sequence[Result]) -> tuple[bytes, str] | None:
         draw(axes, runs, method, COLOURS[k % len(COLOURS)], STYLES[k // len(COLOURS) % 2])
     axes.set(xlim=(-0.01, 1), ylim=(0, 1.01))
     axes.legend(fontsize="small", loc="lower right")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
-    return buffer.getvalue(), svg(figure)
+    return png_and_svg(figure)
 
 
 def draw(axes: Axes, runs: Sequence[Result], method: str, colour: str, style: str) -> None:

@@ -1,0 +1,82 @@
+"""The commands that look into trained models: `look` and `probe`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from drpl.cli.commands import CONFUSION, DATA_DIR, LIMIT, OOD, OUTSIDE, SIZE, app
+
+
+@app.command()
+def look(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    images: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--image",
+            help="An id from samples.csv; may be repeated [default: wrong labels that were learnt "
+            "by heart, or else the most suspicious].",
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many, without --image.", min=1, max=50)] = 6,
+    data: Annotated[
+        str | None, typer.Option(help="The run's data set [default: as its folder says].")
+    ] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write [default: RUN/look].")
+    ] = None,
+) -> None:
+    """Show where a model sees an image's given label and where its true or suggested class."""
+    from drpl.activation import look as see
+
+    reading = {"size": size, "limit": limit, "data_dir": data_dir, "outside": tuple(outside or ())}
+    folder = out or run / "look"
+    more: dict[str, Any] = {"ood": ood, "confusion": confusion, **reading}
+    for one in see(run, images or (), data, count=count, out=folder, **more):
+        shows = f", shows {one.shows}" if one.shows else ""
+        typer.echo(
+            f"image {one.id}{shows}: given {one.given} (p {one.p_given:.3f}), "
+            f"{one.role} {one.other} (p {one.p_other:.3f})"
+        )
+    typer.echo(f"wrote look.png, look.svg and look.csv to {folder}")
+
+
+@app.command()
+def probe(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
+    target: Annotated[str, typer.Option(help="The data set of other classes to tell apart.")],
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A class of the target, or of those outside it, by name; may be repeated "
+            "[default: its own classes]."
+        ),
+    ] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    seed: Annotated[int, typer.Option(help="Of the split and the untrained network.")] = 1,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write probes.csv and a figure to.")
+    ] = Path("probes"),
+) -> None:
+    """Tell other classes apart by the features after each block of trained networks."""
+    from drpl.data import Reading
+    from drpl.probing import probe as measure
+    from drpl.probing import side_by_side
+
+    reading = Reading(data_dir=data_dir, outside=tuple(outside or ()))
+    found = measure(
+        runs, target, classes=classes or (), limit=limit, reading=reading, seed=seed, out=out
+    )
+    typer.echo(side_by_side(found.table))
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"wrote probes.csv, probes.png and probes.svg to {out}")

@@ -1,0 +1,87 @@
+"""What a network makes of images on its way: its maps after each block, and its class maps.
+
+A network takes part that has `blocks()`, the modules whose outputs count, and `classify`, the
+linear layer that follows the mean over the last map. Those for images here do; one's own may.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from drpl.errors import ConfigError
+from drpl.networks.ensemble import Ensemble
+
+CLOSE = 1e-3  # between logits and the means of their maps, of the largest logit
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """A network that says where its features are."""
+
+    @property
+    def classify(self) -> nn.Linear:
+        """What the mean over the last map goes through."""
+        ...
+
+    def blocks(self) -> Sequence[nn.Module]:
+        """The modules whose outputs are the features, from shallow to deep."""
+        ...
+
+
+def members(net: nn.Module) -> list[nn.Module]:
+    """The networks that answer together, or the one that answers alone."""
+    return list(net.members) if isinstance(net, Ensemble) else [net]
+
+
+@torch.no_grad()
+def maps_by_depth(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What each block of a network makes of images, [B, K, H, W] each, and the logits. [B, C]"""
+    if not isinstance(net, Layered):
+        raise ConfigError(
+            f"a network of the kind {type(net).__name__} has no maps of the image between its "
+            "layers; this is for the convolutional ones of `drpl list networks`, and for those of "
+            "your own with `blocks()` and `classify`"
+        )
+    found: list[Tensor] = []
+    hooks = [
+        block.register_forward_hook(lambda _, given, made: found.append(made))
+        for block in net.blocks()
+    ]
+    was_training = net.training
+    try:
+        logits = net.eval()(x)
+    finally:
+        net.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    return found, logits
+
+
+def features_by_depth(net: nn.Module, x: Tensor) -> list[Tensor]:
+    """The mean over each block's map. [B, K] each"""
+    return [made.mean((2, 3)) for made in maps_by_depth(net, x)[0]]
+
+
+def class_maps(net: nn.Module, x: Tensor) -> Tensor:
+    """Where the evidence for each class is: class activation maps. [B, C, H, W]
+
+    The mean over a class's map plus its bias is its logit. Networks that answer together are
+    averaged.
+    """
+    return torch.stack([own_class_maps(member, x) for member in members(net)]).mean(0)
+
+
+def own_class_maps(net: nn.Module, x: Tensor) -> Tensor:
+    """The class maps of one network. [B, C, H, W]"""
+    found, logits = maps_by_depth(net, x)
+    linear: nn.Linear = net.classify  # type: ignore[assignment]
+    maps = torch.einsum("ck,bkhw->bchw", linear.weight.detach(), found[-1])
+    from_maps = maps.mean((2, 3)) + (0 if linear.bias is None else linear.bias.detach())
+    if (from_maps - logits).abs().max() > CLOSE * logits.abs().max().clamp(min=1):
+        raise ConfigError(
+            f"a network of the kind {type(net).__name__} does not end in the mean over a map and a "
+            "linear layer, so it has no class activation maps"
+        )
+    return maps
