@@ -273,7 +273,7 @@ def test_models_that_cannot_be_used(command: Command, mistake: Mistake, photos: 
     assert "there is no image file" in mistake("predict", "other", "no.png")
     assert "not the folder of a run" in mistake("report", "nowhere")
     Path("other/result.json").unlink()
-    assert "is not finished" in mistake("report", "other")
+    assert "is not finished" in mistake("score", "other")
 
 
 def test_labels_and_values_out_of_range(mistake: Mistake) -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from drpl.estimator import DRPLClassifier, find_label_issues
     from drpl.grid import compare
     from drpl.pipeline import detect, train
-    from drpl.reporting.page import report
+    from drpl.reporting.figures import figures
+    from drpl.reporting.page import Section, report
     from drpl.result import Result
     from drpl.run import Outcome, Run
     from drpl.scoring import score
@@ -51,6 +52,8 @@ _HOMES = {
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
+    "Section": "drpl.reporting.page",
+    "figures": "drpl.reporting.figures",
     # scikit-learn's way
     "DRPLClassifier": "drpl.estimator",
     "find_label_issues": "drpl.estimator",
@@ -79,12 +82,14 @@ __all__ = [
     "Result",
     "Run",
     "Schedule",
+    "Section",
     "Split",
     "Stage",
     "Truth",
     "arrays",
     "compare",
     "detect",
+    "figures",
     "find_label_issues",
     "folder",
     "from_huggingface",
