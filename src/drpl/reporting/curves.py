@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from drpl.reporting.reading import arrays, by_method, document, observed, parts, tracked, wrong
-from drpl.reporting.style import CLEAN, EITHER, INK, NOISY, PAPER, legend, panels
+from drpl.reporting.style import CLEAN, EITHER, INK, NOISY, PAPER, head, legend, panels
 from drpl.result import Result
 
 ROLES = {"clean": (CLEAN, "-"), "noisy": (NOISY, "--"), "either": (EITHER, "-")}
@@ -105,7 +105,7 @@ def losses(runs: Sequence[Result], title: str) -> Figure | None:
             axes.axvline(
                 begin["begin"], color=INK, ls=":", lw=1, label="then labels are replaced"
             )
-        axes.set_title(method if stage == "train" else f"{method}, {stage}")
+        head(axes, method if stage == "train" else f"{method}, {stage}")
         axes.set_ylim(bottom=0)
     legend(figure)
     return figure

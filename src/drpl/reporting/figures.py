@@ -80,7 +80,7 @@ def of_run(run: Result) -> Iterator[Picture]:
         "histogram": (
             "Losses when labels were judged",
             "How often each loss occurs, with both components of the fitted mixture where there is "
-            "one. A bar that is cut says how high it is.",
+            "one. A bar that is cut says how high it is; the last one holds all that lies above.",
             histograms.losses(run, f"Losses and mixture: {text}"),
         ),
         "posterior": (
@@ -92,7 +92,7 @@ def of_run(run: Result) -> Iterator[Picture]:
         "detectors": (
             "Detectors",
             "Every detector on the evidence of each split's stage; the star is this run's own "
-            "decision. Detectors come from `drpl score`; without it only the loss is drawn.",
+            "decision. Detectors come from drpl score; without it only the loss is drawn.",
             roc.detectors(run, f"Detectors: {text}"),
         ),
         "transition": (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from drpl.reporting.reading import parts, split, wrong
-from drpl.reporting.style import CLEAN, EITHER, INK, NOISY, legend, panels
+from drpl.reporting.style import CLEAN, EITHER, INK, NOISY, head, legend, panels
 from drpl.result import Result
 
 FILL = {"clean": CLEAN, "noisy": NOISY, "either": EITHER}
@@ -21,12 +21,13 @@ def losses(run: Result, title: str) -> Figure | None:
     stages = run.summary["stages"]
     if not stages:
         return None
-    figure, every = panels(
-        len(stages), title, "loss against the given label (nats)", "density (1 / nat)"
-    )
+    nats = all(stage["mixture"] for stage in stages)  # others judge by scores of their own
+    across = "loss against the given label (nats)" if nats else "loss as the method scales it"
+    up = "density (1 / nat)" if nats else "density (1 / unit of loss)"
+    figure, every = panels(len(stages), title, across, up)
     for axes, stage in zip(every, stages, strict=True):
         table = split(run, stage["stage"])
-        axes.set_title(f"after {stage['stage']}")
+        head(axes, f"after {stage['stage']}")
         draw_losses(axes, stage, table, wrong(run))
     legend(figure)
     return figure
@@ -122,6 +123,6 @@ def posterior(run: Result, title: str) -> Figure | None:
             stage["threshold"], color=INK, ls=":", lw=1.2,
             label="threshold: beyond it labels are lost",
         )  # fmt: skip
-        axes.set_title(f"after {stage['stage']}")
+        head(axes, f"after {stage['stage']}")
     legend(figure)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from drpl.reporting.reading import samples
-from drpl.reporting.style import CLEAN, INK, panels
+from drpl.reporting.style import CLEAN, INK, head, panels
 from drpl.result import Result
 
 ANNOTATED = 12  # classes up to which every cell shows its number
@@ -42,13 +42,13 @@ def transitions(run: Result, title: str) -> Figure | None:
     rows = "what an image shows"
     if "true" in table:
         inside = table["in_distribution"].astype(bool)
-        head = "true" if inside.all() else "true, images of these classes only"
-        found[head] = transition(table["true"][inside], table["given"][inside], len(classes))
+        text = "true" if inside.all() else "true, images of these classes only"
+        found[text] = transition(table["true"][inside], table["given"][inside], len(classes))
     found["estimated: by the model"] = transition(table["suggested"], table["given"], len(classes))
-    side = min(5.2, max(3.2, 0.42 * len(classes)))
-    figure, every = panels(len(found), title, "given label", rows, size=(side + 0.6, side))
-    for axes, (head, matrix) in zip(every, found.items(), strict=True):
-        axes.set_title(head)
+    side = min(5.2, max(3.2, 0.38 * len(classes)))
+    figure, every = panels(len(found), title, "given label", rows, size=(side + 0.4, side - 0.2))
+    for axes, (text, matrix) in zip(every, found.items(), strict=True):
+        head(axes, text)
         draw_matrix(axes, matrix, classes, classes)
     return figure
 
@@ -62,9 +62,9 @@ def draw_matrix(
         edges = [np.arange(n + 1) - 0.5 for n in (len(columns), len(rows))]
         axes.pcolormesh(*edges, np.nan_to_num(matrix), cmap=SHADES, vmin=0, vmax=1, lw=0)
         axes.invert_yaxis()
-        axes.set_aspect("equal")
     else:  # too many for shapes of their own
-        axes.imshow(np.nan_to_num(matrix), cmap=SHADES, vmin=0, vmax=1, interpolation="none")
+        shown = np.nan_to_num(matrix)
+        axes.imshow(shown, cmap=SHADES, vmin=0, vmax=1, interpolation="none", aspect="auto")
     if len(columns) <= NAMED:
         size = 8 if len(columns) <= 20 else 5.5
         turned = 90 if max(map(len, columns)) > 3 else 0

@@ -20,7 +20,7 @@ from drpl.reporting import parts
 from drpl.reporting.figures import loaded, of_case, of_run
 from drpl.reporting.numbers import Numbers
 from drpl.reporting.reading import by_method, cases, document, find, named, title
-from drpl.reporting.style import Picture, strokes
+from drpl.reporting.style import DARK, Picture, strokes
 from drpl.result import Result
 
 DETAILED = 3  # runs up to which every one is shown in detail
@@ -106,6 +106,7 @@ def rendered(
     return environment.from_string(text).render(
         title=title(runs[0]) if len(runs) == 1 else "comparison of methods",
         policy=policy(text),
+        dark=Markup(DARK),  # noqa: S704  ours
         reload=reload,
         training=training,
         summaries=summaries(numbers, grouped),

@@ -396,7 +396,7 @@ def unknown(numbers: Numbers, runs: Sequence[Result], shown: Sequence[Result]) -
         (lambda run: not tracked(run),
          "losses over epochs: train with --track-every to observe them"),
         (lambda run: run.finished and run.detection and not (run.folder / "scores.csv").exists(),
-         "other detectors than the run's own: judge with `drpl score RUN`"),
+         "other detectors than the run's own: judge with drpl score RUN"),
         (lambda run: not document(run, "provenance.json").get("command"),
          "the command it was made by: it was started from Python, or by a comparison"),
         (lambda run: not run.finished, "how it ends: it is still training"),

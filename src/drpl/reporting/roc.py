@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from drpl.reporting.curves import beside
 from drpl.reporting.reading import by_method, reading, samples, split, wrong
-from drpl.reporting.style import EITHER, PAPER, legend, panels, strokes
+from drpl.reporting.style import EITHER, PAPER, head, legend, panels, strokes
 from drpl.result import Result
 
 ACROSS = np.linspace(0, 1, 201)  # where the curves of several seeds are averaged
@@ -137,7 +137,7 @@ def detectors(run: Result, title: str) -> Figure | None:
             axes.plot(*thinned(curved(suspicion, known)), color=colour, ls=stroke, lw=1.4)
         areas = {name: area(suspicion, known) for name, suspicion in columns.items()}
         best = max(areas, key=areas.__getitem__)
-        axes.set_title(f"{stage}: best is {best} ({areas[best]:.3f})")
+        head(axes, f"{stage}: best is {best} ({areas[best]:.3f})")
         stars(axes, [run], EITHER, "what the run decides")
     for name, (colour, stroke) in look.items():
         every[0].plot([], [], color=colour, ls=stroke, lw=1.6, label=name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 from math import ceil
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -18,6 +19,7 @@ INK, PAPER = "#1a1b1c", "#fdfefe"
 # Okabe and Ito's colours, which colour-blind readers can tell apart (yellow is too pale for lines).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 CLEAN, NOISY, EITHER = COLOURS[0], COLOURS[1], "#8a8a8a"  # either: nobody knows
+BRIGHT = ("#3d9be9", "#ff8433", "#1fc796", "#e39ac6", "#ffc04d", "#a5dcff")  # the same on dark
 STROKES = ("-", "--", "-.", ":")
 STYLE = {
     "font.family": ["DejaVu Sans"],
@@ -47,10 +49,9 @@ STYLE = {
     "svg.hashsalt": "drpl",
     "path.simplify_threshold": 0.3,
 }
-ALONE = (  # what a file of its own needs and the page has already
-    f"<style>svg{{color:{INK};--paper:#fff}}"
-    "@media(prefers-color-scheme:dark){svg{color:#e8e8e8;--paper:#14171a}}</style>"
-)
+# A file of its own follows the reader's taste in ink only: few programs know CSS variables.
+ALONE = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e8e8e8}}}}</style>"
+DARK = ";".join(f"--colour-{k}:{colour}" for k, colour in enumerate(BRIGHT))
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,11 @@ class Picture:
         with matplotlib.rc_context(STYLE):
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
         text = tidied(buffer.getvalue(), self.name, self.title)
-        return text.replace(">", f">{ALONE}", 1) if alone else text
+        if alone:
+            return text.replace(">", f">{ALONE}", 1)
+        for k, colour in enumerate(COLOURS[: len(BRIGHT)]):
+            text = text.replace(colour, f"var(--colour-{k},{colour})")
+        return text.replace(PAPER, "var(--paper)")
 
 
 def tidied(text: str, name: str, title: str) -> str:
@@ -91,7 +96,7 @@ def tidied(text: str, name: str, title: str) -> str:
     )
     text = re.sub(r'(url\(|href=")#([^")]+)', rf"\1#{name}-\2", text)
     text = re.sub(r'( (?:d|x|y|transform)=")([^"]+)', lambda m: m[1] + shortened(m[2]), text)
-    text = text.replace(INK, "currentColor").replace(PAPER, "var(--paper, #fff)")
+    text = text.replace(INK, "currentColor")
     text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     text = re.sub(r">\s+<", "><", text).strip()
     wide = re.search(r'width="([\d.]+)pt"', text)
@@ -125,7 +130,7 @@ def panels(
     with matplotlib.rc_context(STYLE):
         wide = max(4.8, columns * size[0] + 0.4)
         figure = Figure(figsize=(wide, rows * size[1] + 1.1), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10.5)
+        figure.suptitle(fill(title, round(12 * wide)), x=0.01, ha="left", fontsize=10.5)
         figure.supylabel(up)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for empty in axes[count:]:
@@ -133,6 +138,11 @@ def panels(
     for lowest in axes[max(0, count - columns) : count]:  # of each column
         lowest.set_xlabel(across)
     return figure, axes[:count]
+
+
+def head(axes: Axes, text: str) -> None:
+    """The title of a panel."""
+    axes.set_title(text, fontsize=9)
 
 
 def legend(where: Figure | Axes, handles: Sequence[Any] | None = None, **more: Any) -> None:
