@@ -9,7 +9,7 @@ from tests.reporting.made import Recipe, write_comparison, write_run
 
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten methods, four noises, two seeds."""
+    """Ten methods, four noises, one or two seeds."""
     return write_comparison(tmp_path_factory.mktemp("comparison"))
 
 

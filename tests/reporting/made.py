@@ -61,7 +61,7 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         times = [*range(r.every, r.epochs, r.every), r.epochs]
         spread = draws.gamma(2, 1, n)
         history = [
-            np.where(wrong, 1 + spread * (1 + k + t / r.epochs), spread * np.exp(-t / 6)) + 0.01
+            np.where(wrong, spread * (0.5 + k + t / r.epochs), spread * (0.2 + np.exp(-t / 9))) + 0.01
             for t in times
         ]
         losses = history[-1]
@@ -139,11 +139,11 @@ NOISES = ("uniform:0.4", "uniform:0.6", "nonuniform:0.4", "ood:0.6")
 
 
 def write_comparison(folder: Path) -> Path:
-    """Ten methods under four noises with two seeds, as `drpl compare` leaves them."""
+    """Ten methods under four noises, with two seeds under the first, as `drpl compare` does."""
     for noise in NOISES:
         for method in METHODS:
             stages = ("relabel", "detect") if method == "drpl" else ("train",)
-            for seed in (1, 2):
+            for seed in (1, 2) if noise == NOISES[0] else (1,):
                 place = folder / "runs" / noise.replace(":", "-") / method / f"seed-{seed}"
                 write_run(place, Recipe(method, noise, seed, epochs=60, stages=stages))
     write_whole(folder / "table.md", "# Comparison\n")

@@ -85,7 +85,7 @@ def losses(runs: Sequence[Result], title: str) -> Figure | None:
         return None
     columns = 4 if len(wanted) > 6 else 3
     figure, every = panels(
-        len(wanted), title, "epoch of the stage", "loss against the given label (nats)",
+        len(wanted), title, "epoch of the stage", "loss (nats)",
         columns=columns, size=(2.6, 1.9),
     )  # fmt: skip
     for axes, (method, stage, seeds) in zip(every, wanted, strict=True):

@@ -63,6 +63,11 @@ class Picture:
     about: str
     figure: Figure
 
+    @property
+    def wide(self) -> int:
+        """How many pixels wide it would like to be."""
+        return round(96 * float(self.figure.get_figwidth()))
+
     def png(self) -> bytes:
         """For print and for where SVG cannot go: on white."""
         buffer = io.BytesIO()
@@ -99,14 +104,8 @@ def tidied(text: str, name: str, title: str) -> str:
     text = text.replace(INK, "currentColor")
     text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     text = re.sub(r">\s+<", "><", text).strip()
-    wide = re.search(r'width="([\d.]+)pt"', text)
-    natural = round(float(wide[1]) * 4 / 3) if wide else 640
-    return text.replace(
-        "<svg ",
-        f'<svg role="img" aria-label="{escape(title)}" style="--wide: {natural}px" '
-        'stroke-linejoin="round" ',
-        1,
-    )
+    about = f'role="img" aria-label="{escape(title)}" stroke-linejoin="round"'
+    return text.replace("<svg ", f"<svg {about} ", 1)
 
 
 def shortened(numbers: str) -> str:
@@ -124,19 +123,20 @@ def panels(
     columns: int = 3,
     size: tuple[float, float] = (3.1, 2.35),
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with so many axes, named once for all of them."""
+    """A figure with so many axes, named at its edges."""
     columns = min(columns, count)
     rows = ceil(count / columns)
     with matplotlib.rc_context(STYLE):
         wide = max(4.8, columns * size[0] + 0.4)
         figure = Figure(figsize=(wide, rows * size[1] + 1.1), layout="constrained")
         figure.suptitle(fill(title, round(12 * wide)), x=0.01, ha="left", fontsize=10.5)
-        figure.supylabel(up)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for empty in axes[count:]:
         empty.remove()
     for lowest in axes[max(0, count - columns) : count]:  # of each column
-        lowest.set_xlabel(across)
+        lowest.set_xlabel(across, fontsize=9)
+    for first in axes[:count:columns]:  # of each row
+        first.set_ylabel(up, fontsize=9)
     return figure, axes[:count]
 
 
