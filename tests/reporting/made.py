@@ -61,7 +61,8 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         times = [*range(r.every, r.epochs, r.every), r.epochs]
         spread = draws.gamma(2, 1, n)
         history = [
-            np.where(wrong, spread * (0.5 + k + t / r.epochs), spread * (0.2 + np.exp(-t / 9))) + 0.01
+            np.where(wrong, spread * (0.5 + k + t / r.epochs), spread * (0.2 + np.exp(-t / 9)))
+            + 0.01
             for t in times
         ]
         losses = history[-1]
@@ -133,8 +134,18 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
     return folder
 
 
-METHODS = ("cross_entropy", "mixup", "reed", "gce", "forward", "joint", "pencil", "coteaching")
-METHODS = (*METHODS, "dividemix", "drpl")
+METHODS = [
+    "cross_entropy",
+    "mixup",
+    "reed",
+    "gce",
+    "forward",
+    "joint",
+    "pencil",
+    "coteaching",
+    "dividemix",
+    "drpl",
+]
 NOISES = ("uniform:0.4", "uniform:0.6", "nonuniform:0.4", "ood:0.6")
 
 

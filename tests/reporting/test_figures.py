@@ -55,7 +55,7 @@ def test_text_is_text_and_takes_the_colour_of_the_page(run: Path) -> None:
 
 def texts(figure: Figure) -> list[tuple[str, Any]]:
     """Every text that is seen, and where it stands in pixels."""
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
     seen = []
@@ -122,7 +122,7 @@ def test_bands_are_quantiles_of_clean_and_noisy_losses(run: Path) -> None:
         band = bands[f"{name}, 10 to 90 %"]
         assert isinstance(band, PolyCollection)
         wanted = np.percentile(table["losses"][:, mask], [10, 90], axis=1)
-        heights = band.get_paths()[0].vertices[:, 1]  # type: ignore[index]
+        heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
         assert np.isclose(heights.min(), wanted.min())
         assert np.isclose(heights.max(), wanted.max())
     assert list(np.asarray(lines["clean, median"].get_xdata())) == [3, 6, 9, 12, 15, 18, 21, 24]

@@ -381,7 +381,9 @@ def report(
         return
     try:
         for training in page.watch(runs, out, images=images):
-            typer.echo(f"wrote {out}; " + (f"{training} still training" if training else "all ended"))
+            typer.echo(
+                f"wrote {out}; " + (f"{training} still training" if training else "all ended")
+            )
             sys.stdout.flush()
     except KeyboardInterrupt:
         page.report(runs, out, images=images)  # a last one, which does not load itself again

@@ -32,7 +32,7 @@ def accuracy(
         curve = mean_curve([[row["accuracy"] for row in run.history] for run in seeds])
         epochs = np.arange(1, len(curve) + 1)
         axes.plot(epochs, curve, color=colour, ls=stroke, lw=1.3, alpha=0.85)
-        last, best = (np.mean([run.accuracy[key] for run in seeds]) for key in ("last", "best"))  # type: ignore[misc]
+        last, best = (np.mean([run.accuracy[key] for run in seeds]) for key in ("last", "best"))
         begin = min(first_of_last_stage(run) for run in seeds)
         top = begin + int(np.argmax(curve[begin:]))
         axes.plot(epochs[-1], curve[-1], "o", color=colour, ms=5, mec=PAPER, mew=0.5, zorder=5)
@@ -62,7 +62,8 @@ def mean_curve(rows: Sequence[Sequence[float]]) -> NDArray[Any]:
     table = np.full((len(rows), longest), np.nan)
     for k, row in enumerate(rows):
         table[k, : len(row)] = row
-    return np.nanmean(table, axis=0)
+    found: NDArray[Any] = np.nanmean(table, axis=0)
+    return found
 
 
 def first_of_last_stage(run: Result) -> int:
@@ -85,9 +86,13 @@ def losses(runs: Sequence[Result], title: str) -> Figure | None:
         return None
     columns = 4 if len(wanted) > 6 else 3
     figure, every = panels(
-        len(wanted), title, "epoch of the stage", "loss (nats)",
-        columns=columns, size=(2.6, 1.9),
-    )  # fmt: skip
+        len(wanted),
+        title,
+        "epoch of the stage",
+        "loss (nats)",
+        columns=columns,
+        size=(2.6, 1.9),
+    )
     for axes, (method, stage, seeds) in zip(every, wanted, strict=True):
         epochs = None
         for role, table in gathered(seeds, stage).items():
@@ -102,9 +107,7 @@ def losses(runs: Sequence[Result], title: str) -> Figure | None:
             axes.plot(epochs, middle, color=colour, ls=stroke, lw=1.6, label=label)
         begin = document(seeds[0], "config.toml").get("settings", {}).get(stage, {})
         if isinstance(begin, dict) and "begin" in begin:
-            axes.axvline(
-                begin["begin"], color=INK, ls=":", lw=1, label="then labels are replaced"
-            )
+            axes.axvline(begin["begin"], color=INK, ls=":", lw=1, label="then labels are replaced")
         head(axes, method if stage == "train" else f"{method}, {stage}")
         axes.set_ylim(bottom=0)
     legend(figure)

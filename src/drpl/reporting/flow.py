@@ -43,9 +43,12 @@ def flow(run: Result, title: str) -> Figure | None:
     groups, names = heaped(found, classes)
     tables = [groups[table] for table in found.values()]
     figure, (axes,) = panels(
-        1, title, "from the given label to what the model sees",
-        "samples, heaped by class", size=(2.6 * len(tables), max(3.6, 0.34 * len(names) + 1)),
-    )  # fmt: skip
+        1,
+        title,
+        "from the given label to what the model sees",
+        "samples, heaped by class",
+        size=(2.6 * len(tables), max(3.6, 0.34 * len(names) + 1)),
+    )
     axes.grid(visible=False)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.set_yticks([])
@@ -61,9 +64,7 @@ def flow(run: Result, title: str) -> Figure | None:
     return figure
 
 
-def heaped(
-    found: dict[str, NDArray[Any]], classes: list[str]
-) -> tuple[NDArray[Any], list[str]]:
+def heaped(found: dict[str, NDArray[Any]], classes: list[str]) -> tuple[NDArray[Any], list[str]]:
     """Which row each class is drawn in, and the rows' names."""
     if len(classes) <= SHOWN:
         return np.arange(len(classes)), classes
@@ -77,9 +78,7 @@ def heaped(
     return groups, [*(classes[c] for c in busy), others]
 
 
-def bars(
-    axes: Axes, k: int, table: NDArray[Any], names: list[str], stations: int
-) -> NDArray[Any]:
+def bars(axes: Axes, k: int, table: NDArray[Any], names: list[str], stations: int) -> NDArray[Any]:
     """Draw a station; where each of its rows begins. [rows]"""
     shares = np.bincount(table, minlength=len(names)) / len(table)
     begins = np.concatenate([[0], np.cumsum(shares + GAP)[:-1]])
@@ -88,16 +87,26 @@ def bars(
         if k in (0, stations - 1):
             side = -1 if k == 0 else 1
             axes.text(
-                k + side * 1.2 * BAR, begin + share / 2, short(name), fontsize=8, color=INK,
-                va="center", ha="right" if side < 0 else "left",
-            )  # fmt: skip
+                k + side * 1.2 * BAR,
+                begin + share / 2,
+                short(name),
+                fontsize=8,
+                color=INK,
+                va="center",
+                ha="right" if side < 0 else "left",
+            )
     return begins
 
 
 def ribbons(
-    axes: Axes, k: int, here: NDArray[Any], there: NDArray[Any],
-    begins: NDArray[Any], ends: NDArray[Any], masks: list[tuple[str, str, Any]],
-) -> None:  # fmt: skip
+    axes: Axes,
+    k: int,
+    here: NDArray[Any],
+    there: NDArray[Any],
+    begins: NDArray[Any],
+    ends: NDArray[Any],
+    masks: list[tuple[str, str, Any]],
+) -> None:
     """Draw what goes from one station to the next."""
     rows, count = len(begins), len(here)
     left, right = begins.copy(), ends.copy()
@@ -113,8 +122,16 @@ def ribbons(
             right[b] += high
             if high <= THIN:
                 continue
-            points = [(x0, y0), (middle, y0), (middle, y1), (x1, y1),
-                      (x1, y1 + high), (middle, y1 + high), (middle, y0 + high), (x0, y0 + high)]  # fmt: skip
+            points = [
+                (x0, y0),
+                (middle, y0),
+                (middle, y1),
+                (x1, y1),
+                (x1, y1 + high),
+                (middle, y1 + high),
+                (middle, y0 + high),
+                (x0, y0 + high),
+            ]
             strong = 0.3 if a == b else 0.6  # what moved is what matters
             outline = Outline(points, codes)  # type: ignore[arg-type]
             axes.add_patch(PathPatch(outline, fc=FILL[role], alpha=strong, ec="none"))

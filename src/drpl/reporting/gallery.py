@@ -105,8 +105,9 @@ def write(path: Path, ids: Sequence[int], pixels: NDArray[np.uint8]) -> None:
 def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """[C, H, W] of any number of channels to [h, w, 3] or [h, w, 1] of at most SIDE pixels."""
     shown = image[:3] if len(image) >= 3 else image[:1]
-    picture = Image.fromarray(shown.transpose(1, 2, 0).squeeze(2) if len(shown) == 1
-                              else shown.transpose(1, 2, 0))  # fmt: skip
+    picture = Image.fromarray(
+        shown.transpose(1, 2, 0).squeeze(2) if len(shown) == 1 else shown.transpose(1, 2, 0)
+    )
     picture.thumbnail((SIDE, SIDE))
     return np.asarray(picture).reshape(picture.height, picture.width, len(shown))
 

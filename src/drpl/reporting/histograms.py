@@ -46,9 +46,14 @@ def draw_losses(
         heights, _ = np.histogram(np.minimum(values[mask], top), bins)
         heights = heights / (len(values) * (bins[1] - bins[0]))
         axes.stairs(
-            bottom + heights, bins, baseline=bottom, fill=True, color=FILL[role], alpha=0.5,
+            bottom + heights,
+            bins,
+            baseline=bottom,
+            fill=True,
+            color=FILL[role],
+            alpha=0.5,
             label=name,
-        )  # fmt: skip
+        )
         bottom = bottom + heights
     # The first bar towers over all others: cut it so that these can be seen.
     ceiling = float(bottom.max())
@@ -115,14 +120,23 @@ def posterior(run: Result, title: str) -> Figure | None:
         for name, role, mask in parts(wrong(run), len(values)):
             counts, _ = np.histogram(values[mask].clip(0, 1), bins)
             axes.stairs(counts, bins, fill=True, color=FILL[role], alpha=0.28)
-            axes.stairs(counts, bins, color=FILL[role], lw=1.4, label=name,
-                        ls="--" if role == "noisy" else "-")  # fmt: skip
+            axes.stairs(
+                counts,
+                bins,
+                color=FILL[role],
+                lw=1.4,
+                label=name,
+                ls="--" if role == "noisy" else "-",
+            )
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
         axes.axvline(
-            stage["threshold"], color=INK, ls=":", lw=1.2,
+            stage["threshold"],
+            color=INK,
+            ls=":",
+            lw=1.2,
             label="threshold: beyond it labels are lost",
-        )  # fmt: skip
+        )
         head(axes, f"after {stage['stage']}")
     legend(figure)
     return figure

@@ -30,7 +30,9 @@ def transition(rows: NDArray[Any], given: NDArray[Any], classes: int) -> NDArray
     counts = np.zeros((classes, classes))
     np.add.at(counts, (rows, given), 1)
     sums = counts.sum(1, keepdims=True)
-    return np.divide(counts, sums, out=np.full_like(counts, np.nan), where=sums > 0)
+    shares: NDArray[Any] = np.full_like(counts, np.nan)
+    np.divide(counts, sums, out=shares, where=sums > 0)
+    return shares
 
 
 def transitions(run: Result, title: str) -> Figure | None:
@@ -73,6 +75,4 @@ def draw_matrix(
     if len(columns) <= ANNOTATED:
         for (a, b), value in np.ndenumerate(matrix):
             if value >= 0.005:
-                axes.text(
-                    b, a, f"{value:.2f}", ha="center", va="center", fontsize=7, color=INK
-                )  # fmt: skip
+                axes.text(b, a, f"{value:.2f}", ha="center", va="center", fontsize=7, color=INK)

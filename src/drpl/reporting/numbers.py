@@ -8,7 +8,6 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from drpl.reporting.reading import Arrays
 from drpl.result import Result
 
 DASH = Markup('<span class="unknown" title="not known">–</span>')
@@ -51,8 +50,15 @@ class Number:
         said = f"{self.how} of " if self.how else ""
         return Markup(
             '<data value="{}" data-runs="{}" data-file="{}" data-key="{}"{} title="{}">{}</data>'
-        ).format(repr(self.value), runs, self.file, self.key, how,
-                 f"{said}{self.key} in {self.file}", str(self))  # fmt: skip
+        ).format(
+            repr(self.value),
+            runs,
+            self.file,
+            self.key,
+            how,
+            f"{said}{self.key} in {self.file}",
+            str(self),
+        )
 
 
 def name(text: str) -> Markup:
@@ -81,7 +87,8 @@ class Numbers:
         if run.finished:
             return Number(value, at, "result.json", key, digits, "", percent)
         if key in DIARY:
-            return Number(value, at, "history.jsonl", *reordered(DIARY[key], digits))
+            column, how = DIARY[key]
+            return Number(value, at, "history.jsonl", column, digits, how)
         head, _, rest = key.partition(".")
         if head == "stages":
             position, _, rest = rest.partition(".")
@@ -100,8 +107,8 @@ class Numbers:
             return escape(self.known(told[0], key, digits, **more))
         values, at = [found(run.summary, key) for run in told], tuple(map(self.place, told))
         about = ("result.json", key, digits)
-        middle = Number(mean(map(float, values)), at, *about, "mean", **more)  # type: ignore[arg-type]
-        around = Number(stdev(map(float, values)), at, *about, "standard deviation", **more)  # type: ignore[arg-type]
+        middle = Number(mean(map(float, values)), at, *about, "mean", **more)
+        around = Number(stdev(map(float, values)), at, *about, "standard deviation", **more)
         return Markup("{}&nbsp;±&nbsp;{}").format(middle, around)
 
     def count(self, runs: Sequence[Result]) -> Number:
@@ -110,19 +117,20 @@ class Numbers:
         return Number(len(runs), at, "config.toml", "run.seed", 0, "number of runs")
 
     def among(
-        self, run: Result, expression: str, value: Any, digits: int = 0, *,
-        percent: bool = False, file: str = "samples.npz",
-    ) -> Number:  # fmt: skip
+        self,
+        run: Result,
+        expression: str,
+        value: Any,
+        digits: int = 0,
+        *,
+        percent: bool = False,
+        file: str = "samples.npz",
+    ) -> Number:
         """What an expression on arrays of the folder gives."""
         plain = None if value is None or isnan(float(value)) else float(value)
         whole = plain is not None and digits == 0 and not percent
         shown = int(plain) if whole and plain is not None else plain
         return Number(shown, (self.place(run),), file, expression, digits, "", percent)
-
-
-def reordered(row: tuple[str, str], digits: int) -> tuple[str, int, str]:
-    """Key, digits, how."""
-    return row[0], digits, row[1]
 
 
 def found(tree: Any, key: str) -> Any:
@@ -140,8 +148,3 @@ def found(tree: Any, key: str) -> Any:
 def share(what: Any, among: Any) -> float | None:
     """The part of `among` that is `what`; None if there is none to ask."""
     return float(what[among].mean()) if among.any() else None
-
-
-def truth_known(table: Arrays | None) -> bool:
-    """Whether the samples of a run say which labels are wrong."""
-    return table is not None and "wrong" in table

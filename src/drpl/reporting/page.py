@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from drpl.errors import ConfigError
 from drpl.files import write_whole
-from drpl.reporting import parts
+from drpl.reporting import parts, words
 from drpl.reporting.figures import loaded, of_case, of_run
 from drpl.reporting.numbers import Numbers
 from drpl.reporting.reading import by_method, cases, document, find, named, title
@@ -113,15 +113,13 @@ def rendered(
         notes=notes(runs),
         progress=parts.progress(numbers, training) if training else None,
         results=parts.results(numbers, done) if done else None,
-        cases=[
-            (named(case), list(of_case(case, mine, look))) for case, mine in grouped.items()
-        ],
+        cases=[(named(case), list(of_case(case, mine, look))) for case, mine in grouped.items()],
         details=[detail(numbers, run, root) for run in detailed],
         sections=[(one.title, Markup(one.html)) for one in sections],  # noqa: S704  as it is
         every=parts.every_run(numbers, runs),
-        unknown=parts.unknown(numbers, runs, detailed),
+        unknown=words.unknown(numbers, runs, detailed),
         settings=[(title(run), read(run, "config.toml")) for run in first_seeds(runs)],
-        made=[(title(run), parts.command(run), origin(run)) for run in first_seeds(runs)],
+        made=[(title(run), words.command(run), origin(run)) for run in first_seeds(runs)],
     )
 
 
@@ -134,7 +132,7 @@ def in_detail(runs: Sequence[Result]) -> list[Result]:
         able = {
             method: seeds
             for method, seeds in by_method([run for run in mine if run.finished]).items()
-            if not method.startswith(parts.ORACLE)
+            if not method.startswith(words.ORACLE)
         }
         if able:
             chosen.append(able[max(able, key=lambda method: merit(able[method]))][0])
@@ -149,9 +147,7 @@ def merit(seeds: Sequence[Result]) -> tuple[float, float]:
 
 def first_seeds(runs: Sequence[Result]) -> list[Result]:
     """One run for each data set, noise and method."""
-    return [
-        seeds[0] for mine in cases(runs).values() for seeds in by_method(mine).values()
-    ]
+    return [seeds[0] for mine in cases(runs).values() for seeds in by_method(mine).values()]
 
 
 def summaries(
@@ -161,9 +157,9 @@ def summaries(
     told = []
     for case, runs in grouped.items():
         if len(runs) == 1:
-            told.append((named(case), parts.told_run(numbers, runs[0])))
+            told.append((named(case), words.told_run(numbers, runs[0])))
         else:
-            told.append((named(case), parts.told_case(numbers, runs)))
+            told.append((named(case), words.told_case(numbers, runs)))
     return [(head, lines) for head, lines in told if lines]
 
 

@@ -1,10 +1,8 @@
-"""The parts of a page: sentences, tables and galleries, made of numbers that can be looked up."""
+"""The parts of a page: tables and galleries, made of numbers that can be looked up."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,11 @@ from markupsafe import Markup
 
 from drpl.paper import Figure, printed
 from drpl.reporting import gallery
-from drpl.reporting.numbers import Number, Numbers, code, name, share
-from drpl.reporting.reading import Arrays, by_method, document, samples, title, tracked
+from drpl.reporting.numbers import Number, Numbers, name, share
+from drpl.reporting.reading import Arrays, by_method, samples, title
 from drpl.result import Result
 
 SUSPICIOUS = 20  # rows of the list of labels
-ORACLE = "oracle_"  # methods whose name begins so are told the truth
 
 
 @dataclass(frozen=True)
@@ -101,14 +98,24 @@ def progress(numbers: Numbers, runs: Sequence[Result]) -> Table:
     for run in runs:
         stage = run.history[-1]["stage"] if run.history else "not begun"
         splits = Number(
-            len(run.summary["stages"]), (numbers.place(run),), "splits", "json files", 0,
+            len(run.summary["stages"]),
+            (numbers.place(run),),
+            "splits",
+            "json files",
+            0,
             "number of files",
-        )  # fmt: skip
-        rows.append([
-            name(title(run)), name(stage), numbers.known(run, "epochs"),
-            numbers.known(run, "accuracy.last", 2), numbers.known(run, "accuracy.best", 2),
-            splits, numbers.known(run, "seconds"),
-        ])  # fmt: skip
+        )
+        rows.append(
+            [
+                name(title(run)),
+                name(stage),
+                numbers.known(run, "epochs"),
+                numbers.known(run, "accuracy.last", 2),
+                numbers.known(run, "accuracy.best", 2),
+                splits,
+                numbers.known(run, "seconds"),
+            ]
+        )
     return Table(heads, rows, "Best is that of the stage that trains now.")
 
 
@@ -176,8 +183,12 @@ def health(numbers: Numbers, run: Result) -> Table | None:
             here = f"(given == {c})"
             row += [
                 percent(numbers, run, f"wrong[given == {c}].mean()", share(bad, mine)),
-                percent(numbers, run, f"flagged[wrong & {here}].mean()", share(flagged, bad & mine)),
-                percent(numbers, run, f"wrong[flagged & {here}].mean()", share(bad, flagged & mine)),
+                percent(
+                    numbers, run, f"flagged[wrong & {here}].mean()", share(flagged, bad & mine)
+                ),
+                percent(
+                    numbers, run, f"wrong[flagged & {here}].mean()", share(bad, flagged & mine)
+                ),
             ]
         rows.append(row)
     return Table(heads, rows, "By the given label. Sort by a column to find the worst classes.")
@@ -226,24 +237,41 @@ def relabelled(numbers: Numbers, run: Result) -> Table | None:
     inside = table["in_distribution"].astype(bool)
     bad = table["wrong"].astype(bool)
     lines = [
-        ("clean, and the model agrees with the label", "~wrong & (suggested == given)",
-         ~bad & (seen == given)),
-        ("clean, but the model sees another class", "~wrong & (suggested != given)",
-         ~bad & (seen != given)),
-        ("noisy, and the model sees the true class",
-         "wrong & in_distribution & (suggested == true)", bad & inside & (seen == true)),
-        ("noisy, and the model believes the wrong label",
-         "wrong & in_distribution & (suggested == given)", bad & inside & (seen == given)),
-        ("noisy, and the model sees a third class",
-         "wrong & in_distribution & (suggested != given) & (suggested != true)",
-         bad & inside & (seen != given) & (seen != true)),
+        (
+            "clean, and the model agrees with the label",
+            "~wrong & (suggested == given)",
+            ~bad & (seen == given),
+        ),
+        (
+            "clean, but the model sees another class",
+            "~wrong & (suggested != given)",
+            ~bad & (seen != given),
+        ),
+        (
+            "noisy, and the model sees the true class",
+            "wrong & in_distribution & (suggested == true)",
+            bad & inside & (seen == true),
+        ),
+        (
+            "noisy, and the model believes the wrong label",
+            "wrong & in_distribution & (suggested == given)",
+            bad & inside & (seen == given),
+        ),
+        (
+            "noisy, and the model sees a third class",
+            "wrong & in_distribution & (suggested != given) & (suggested != true)",
+            bad & inside & (seen != given) & (seen != true),
+        ),
         ("shows none of the classes", "~in_distribution", ~inside),
-    ]  # fmt: skip
+    ]
     rows = [
-        [text, numbers.among(run, f"({expression}).sum()", mask.sum()),
-         numbers.among(run, f"({expression}).mean()", mask.mean(), 1, percent=True)]
+        [
+            text,
+            numbers.among(run, f"({expression}).sum()", mask.sum()),
+            numbers.among(run, f"({expression}).mean()", mask.mean(), 1, percent=True),
+        ]
         for text, expression, mask in lines
-    ]  # fmt: skip
+    ]
     return Table(["what an image is", "images", "share (%)"], rows)
 
 
@@ -295,137 +323,3 @@ def galleries(numbers: Numbers, run: Result, root: Path | None) -> list[Gallery]
         ),
     ]
     return [one for one in found if one.rows]
-
-
-def told_run(numbers: Numbers, run: Result) -> list[Markup]:
-    """What came out of a run, in sentences."""
-    s = run.summary
-    what = Markup("{} on {}").format(name(s["method"]), name(s["dataset"]))
-    if s["noise"]["spec"]:
-        what += Markup(" with the noise {}").format(name(s["noise"]["spec"]))
-    if not run.finished:
-        stage = run.history[-1]["stage"] if run.history else "none"
-        return [
-            Markup("{} is still training: stage {}, {} epochs so far. What follows is what it "
-                   "has found by now.").format(what, name(stage), numbers.known(run, "epochs"))
-        ]  # fmt: skip
-    flagged = numbers.among(run, "flagged.mean()", s["flagged"] / s["samples"], 1, percent=True)
-    said = [
-        Markup("{} calls {} of {} labels wrong ({} %).").format(
-            what, numbers.known(run, "flagged"), numbers.known(run, "samples"), flagged
-        )
-    ]
-    if run.detection is None:
-        said.append(Markup(
-            "Nobody knows which labels are really wrong, so there is no AUROC, no precision and no "
-            "recall: whether it is right, only looking at the images can tell."
-        ))  # fmt: skip
-    elif run.detection["recall"] is not None:
-        table = samples(run) or {}
-        wrong = numbers.among(
-            run, "wrong.mean()", table["wrong"].mean() if table else None, 1, percent=True
-        )
-        said.append(
-            Markup("In truth {} % are wrong. It finds {} % of these; of what it flags, {} % is "
-                   "really wrong. The AUROC is {}: so often a noisy label looks more suspicious "
-                   "than a clean one.").format(
-                wrong, numbers.known(run, "detection.recall", 1, percent=True),
-                numbers.known(run, "detection.precision", 1, percent=True),
-                numbers.known(run, "detection.auroc", 3),
-            )
-        )  # fmt: skip
-    else:
-        said.append(Markup("In truth all labels are right: whatever it flags is a false alarm."))
-    if run.accuracy["last"] is None:
-        said.append(Markup("There is no test set, so nobody knows how accurate the model is."))
-    else:
-        said.append(
-            Markup("The model names {} % of the test images rightly after the last epoch ({} % "
-                   "after the best one).").format(
-                numbers.known(run, "accuracy.last", 2), numbers.known(run, "accuracy.best", 2)
-            )
-        )  # fmt: skip
-    return said
-
-
-def told_case(numbers: Numbers, runs: Sequence[Result]) -> list[Markup]:
-    """What a comparison shows, in sentences: who is ahead, and whether that means anything."""
-    said = []
-    done = [run for run in runs if run.finished]
-    keys = (("accuracy.last", "accuracy after the last epoch", 2, " %"),
-            ("detection.auroc", "AUROC of detection", 3, ""))  # fmt: skip
-    for key, words, digits, unit in keys:
-        group, part = key.split(".")
-        values = {
-            method: [v for run in seeds if (v := (run.summary[group] or {}).get(part)) is not None]
-            for method, seeds in by_method(done).items()
-            if not method.startswith(ORACLE)
-        }
-        order = sorted((m for m in values if values[m]), key=lambda m: -mean(values[m]))
-        if not order:
-            continue
-        best = [
-            Markup("{} ({}{})").format(
-                name(m), numbers.spread(by_method(done)[m], key, digits), unit
-            )
-            for m in order[:3]
-        ]
-        said.append(Markup("Highest {}: {}.").format(words, Markup(", then ").join(best)))
-        if len(order) > 1:
-            ahead = mean(values[order[0]]) - mean(values[order[1]])
-            wide = max((stdev(v) for v in (values[m] for m in order[:2]) if len(v) > 1), default=None)
-            if wide is None:
-                said.append(Markup("With one seed each, small differences may be chance."))
-            elif ahead < wide:
-                said.append(Markup(
-                    "The first two differ by less than seeds do: the order may be chance."
-                ))  # fmt: skip
-    if any(run.summary["method"].startswith(ORACLE) for run in done):
-        said.append(Markup("Oracles are told the truth and are left out of this ranking."))
-    return said
-
-
-def unknown(numbers: Numbers, runs: Sequence[Result], shown: Sequence[Result]) -> list[Markup]:
-    """What this page cannot say, and what would let it."""
-    lines = []
-    checks = (
-        (lambda run: run.finished and run.detection is None,
-         "the truth about the labels: no AUROC, TPR, FPR, precision or recall"),
-        (lambda run: run.finished and run.accuracy["last"] is None,
-         "accuracy: there is no test set"),
-        (lambda run: not tracked(run),
-         "losses over epochs: train with --track-every to observe them"),
-        (lambda run: run.finished and run.detection and not (run.folder / "scores.csv").exists(),
-         "other detectors than the run's own: judge with drpl score RUN"),
-        (lambda run: not document(run, "provenance.json").get("command"),
-         "the command it was made by: it was started from Python, or by a comparison"),
-        (lambda run: not run.finished, "how it ends: it is still training"),
-    )  # fmt: skip
-    for missing, what in checks:
-        without = [run for run in runs if missing(run)]
-        if without:
-            whose = (
-                "the run" if len(runs) == 1 else "every run" if len(without) == len(runs)
-                else Markup("{} of {} runs").format(numbers.count(without), numbers.count(runs))
-            )  # fmt: skip
-            lines.append(Markup("Of {}: {}.").format(whose, what))
-    if len(shown) < len(runs):
-        lines.append(Markup(
-            "Details are shown of one run for each noise, the first seed of the method that "
-            "detects best. For another one: {}."
-        ).format(code("drpl report RUN")))  # fmt: skip
-    return lines
-
-
-def command(run: Result) -> str:
-    """What to type to repeat a run."""
-    made = document(run, "provenance.json").get("command")
-    if made:
-        return str(made)
-    about = document(run, "config.toml").get("run", {})
-    words = ["drpl", "train", str(about.get("dataset")), "--method", str(about.get("method"))]
-    if about.get("noise") not in (None, "none"):
-        words += ["--noise", str(about["noise"])]
-    for preset in filter(None, str(about.get("preset", "")).split(", ")):
-        words += ["--preset", preset]
-    return shlex.join([*words, "--seed", str(about.get("seed"))])

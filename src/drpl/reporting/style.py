@@ -21,7 +21,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK
 CLEAN, NOISY, EITHER = COLOURS[0], COLOURS[1], "#8a8a8a"  # either: nobody knows
 BRIGHT = ("#3d9be9", "#ff8433", "#1fc796", "#e39ac6", "#ffc04d", "#a5dcff")  # the same on dark
 STROKES = ("-", "--", "-.", ":")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "axes.titlesize": 9,
@@ -50,7 +50,9 @@ STYLE = {
     "path.simplify_threshold": 0.3,
 }
 # A file of its own follows the reader's taste in ink only: few programs know CSS variables.
-ALONE = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e8e8e8}}}}</style>"
+ALONE = (
+    f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#e8e8e8}}}}</style>"
+)
 DARK = ";".join(f"--colour-{k}:{colour}" for k, colour in enumerate(BRIGHT))
 
 
@@ -96,9 +98,7 @@ def tidied(text: str, name: str, title: str) -> str:
     text = re.sub(r"\s*<metadata>.*?</metadata>|\s*<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
-    text = re.sub(
-        r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text
-    )
+    text = re.sub(r' id="([^"]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text)
     text = re.sub(r'(url\(|href=")#([^")]+)', rf"\1#{name}-\2", text)
     text = re.sub(r'( (?:d|x|y|transform)=")([^"]+)', lambda m: m[1] + shortened(m[2]), text)
     text = text.replace(INK, "currentColor")
