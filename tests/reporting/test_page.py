@@ -22,7 +22,7 @@ import pytest
 import drpl
 from drpl.data.dataset import Data
 from drpl.errors import RunError
-from drpl.reporting.page import Section, report, watch
+from drpl.reporting.page import Section, complete, report, watch
 from drpl.reporting.reading import find
 from drpl.result import Result
 from tests.conftest import Command, tiny_config
@@ -256,6 +256,15 @@ def test_watching_until_the_end(tmp_path: Path) -> None:
     assert last[-1] == 0
     assert "data-reload=" not in out.read_text()
     assert check_numbers(out, find([folder])) > 200
+
+
+def test_a_comparison_is_complete_once_it_has_its_table(comparison: Path, tmp_path: Path) -> None:
+    """Until then cells may come that nobody has begun."""
+    place = comparison / "runs" / "ood-0.6" / "drpl" / "seed-1"
+    assert complete(comparison)
+    assert complete(place)
+    (tmp_path / "runs").mkdir()
+    assert not complete(tmp_path)
 
 
 def test_sections_from_elsewhere(run: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from drpl.result import Result
 
 DETAILED = 3  # runs up to which every one is shown in detail
 POLL = 1.0  # seconds between looks at folders that are watched
+REST = 4  # and at least so many times what the last page took: training needs the machine
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def watch(
     """
     before = None
     while True:
+        began = time.monotonic()
         runs = find(places)
         now = [stamp(run.folder) for run in runs]
         if now != before:
@@ -75,7 +77,7 @@ def watch(
             if over:
                 return
             before = now
-        time.sleep(POLL)
+        time.sleep(max(POLL, REST * (time.monotonic() - began)))
 
 
 def complete(place: Path) -> bool:

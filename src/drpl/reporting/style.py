@@ -129,7 +129,8 @@ def panels(
     with matplotlib.rc_context(STYLE):
         wide = max(4.8, columns * size[0] + 0.4)
         figure = Figure(figsize=(wide, rows * size[1] + 1.1), layout="constrained")
-        figure.suptitle(fill(title, round(12 * wide)), x=0.01, ha="left", fontsize=10.5)
+        text = fill(title, round(12 * wide), break_on_hyphens=False)
+        figure.suptitle(text, x=0.01, ha="left", fontsize=10.5)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for empty in axes[count:]:
         empty.remove()
