@@ -52,6 +52,7 @@ def test_train_predict_report(command: Command, photos: Path) -> None:
         "noise.json",
         "samples.csv",
         "samples.npz",
+        "gallery.npz",
         "model.safetensors",
         "model.json",
         "result.json",
@@ -81,7 +82,8 @@ def test_train_predict_report(command: Command, photos: Path) -> None:
     assert command("report", "run", "-o", "page.html").code == 0
     page = Path("page.html").read_text()
     assert "Most suspicious labels" in page
-    assert page.count("<svg") == 2  # a histogram after each split; no accuracy without a test set
+    assert page.count("<svg") == 6  # ROC and five of the run; no accuracy without a test set
+    assert page.count("<img") > 10
 
 
 def test_a_finished_run_is_not_trained_again(command: Command, photos: Path) -> None:
@@ -273,7 +275,7 @@ def test_models_that_cannot_be_used(command: Command, mistake: Mistake, photos: 
     assert "there is no image file" in mistake("predict", "other", "no.png")
     assert "not the folder of a run" in mistake("report", "nowhere")
     Path("other/result.json").unlink()
-    assert "is not finished" in mistake("report", "other")
+    assert "is not finished" in mistake("score", "other")
 
 
 def test_labels_and_values_out_of_range(mistake: Mistake) -> None:

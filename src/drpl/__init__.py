@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from drpl.grid import compare
     from drpl.pipeline import detect, train
     from drpl.probing import probe
-    from drpl.reporting.page import report
+    from drpl.reporting.figures import figures
+    from drpl.reporting.page import Section, report
     from drpl.result import Result
     from drpl.run import Outcome, Run
     from drpl.scoring import score
@@ -55,6 +56,8 @@ _HOMES = {
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
+    "Section": "drpl.reporting.page",
+    "figures": "drpl.reporting.figures",
     # what a network has learnt
     "look": "drpl.activation",
     "probe": "drpl.probing",
@@ -86,6 +89,7 @@ __all__ = [
     "Result",
     "Run",
     "Schedule",
+    "Section",
     "Split",
     "Stage",
     "Truth",
@@ -93,6 +97,7 @@ __all__ = [
     "clean",
     "compare",
     "detect",
+    "figures",
     "find_label_issues",
     "folder",
     "from_huggingface",

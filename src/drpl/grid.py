@@ -293,7 +293,8 @@ def achieved(result: Result) -> str:
 
 def written(comparison: Comparison) -> Comparison:
     """Write `table.csv`, `stages.csv`, `table.md` and a ROC figure for each noise."""
-    from drpl.reporting.roc import roc  # here, because workers draw no pictures
+    from drpl.reporting import roc  # here, because workers draw no pictures
+    from drpl.reporting.style import Picture, strokes
 
     out, results = comparison.folder, comparison.results
     write_whole(out / "table.csv", as_csv(cells_table(results)))
@@ -301,14 +302,15 @@ def written(comparison: Comparison) -> Comparison:
     cases: dict[str | None, list[Result]] = {}
     for result in results:
         cases.setdefault(result.summary["noise"]["spec"], []).append(result)
-    pictures = {}
+    look, pictures = strokes([result.summary["method"] for result in results]), {}
     for noise, runs in cases.items():
-        if drawn := roc(runs):
-            name = f"roc-{as_name(noise or 'none')}"
-            pictures[noise] = f"{name}.png"
-            png, svg = drawn
-            write_whole(out / f"{name}.png", png)
-            write_whole(out / f"{name}.svg", svg)
+        title = f"Labels kept: {runs[0].summary['dataset']}, {noise or 'its own noise'}"
+        figure = roc.methods(runs, look, title)
+        if figure is not None:
+            picture = Picture(f"roc-{as_name(noise or 'none')}", title, "", figure)
+            pictures[noise] = f"{picture.name}.png"
+            write_whole(out / f"{picture.name}.png", picture.png())
+            write_whole(out / f"{picture.name}.svg", picture.svg(alone=True))
     failures = {str(cell): sentence for cell, sentence in comparison.failures.items()}
     write_whole(out / "table.md", markdown(cases, pictures, failures))
     return comparison

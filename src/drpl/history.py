@@ -30,3 +30,19 @@ def read(path: Path) -> list[Row]:
         except json.JSONDecodeError:
             break
     return rows
+
+
+def tested(rows: list[Row]) -> dict[str, float | None]:
+    """Test accuracy of the latest stage: after its last epoch, and after its best one."""
+    found = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
+    known = found and found[-1] is not None
+    return {"last": found[-1] if known else None, "best": max(found) if known else None}
+
+
+def costs(rows: list[Row]) -> dict[str, float]:
+    """What the epochs took."""
+    return {
+        "epochs": len(rows),
+        "images": sum(row["images"] for row in rows),
+        "seconds": round(sum(row["seconds"] for row in rows), 1),
+    }

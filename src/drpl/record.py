@@ -21,6 +21,8 @@ from drpl.data.dataset import Data, Dataset, Origin
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, rank, world
 from drpl.files import write_arrays, write_json, write_whole
+from drpl.reporting import gallery
+from drpl.result import split_names
 from drpl.run import Machine, Outcome
 from drpl.training.observe import predict
 
@@ -39,6 +41,7 @@ def provenance(
         "processes": world(),
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
+        "track_every": machine.track_every,
         "command": shlex.join(["drpl", *sys.argv[1:]])
         if Path(sys.argv[0]).stem in COMMANDS
         else None,
@@ -87,24 +90,18 @@ def finish(
     model.save(folder, outcome.net, config, data)
     table = write_samples(folder, data.train, outcome, probs)
     rows = history.read(folder / "history.jsonl")
-    last = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
-    tested = last and last[-1] is not None
+    write_gallery(folder, data.train, table, split_names(folder, rows))
     wrong = table.get("wrong")
     write_json(
         folder / "result.json",
         {
             **head,
-            "accuracy": {
-                "last": last[-1] if tested else None,
-                "best": max(last) if tested else None,
-            },
+            "accuracy": history.tested(rows),
             "flagged": int((~outcome.split.clean).sum()),
             "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
             "notes": list(data.notes),
-            "stages": [scored(folder, row, wrong) for row in splits_in_order(folder, rows)],
-            "epochs": len(rows),
-            "images": sum(row["images"] for row in rows),
-            "seconds": round(sum(row["seconds"] for row in rows), 1),
+            "stages": [scored(folder, row, wrong) for row in split_names(folder, rows)],
+            **history.costs(rows),
             "versions": versions(),
         },
     )
@@ -149,11 +146,19 @@ def write_samples(
     return table
 
 
-def splits_in_order(folder: Path, rows: list[history.Row]) -> list[str]:
-    """The stages that were followed by a split, as they were trained, then splits by several."""
-    stages = dict.fromkeys(row["stage"] for row in rows)
-    known = {path.stem for path in (folder / "splits").glob("*.json")}
-    return [*(name for name in stages if name in known), *sorted(known - stages.keys())]
+def write_gallery(
+    folder: Path, train: Dataset, table: dict[str, np.ndarray[Any, Any]], splits: list[str]
+) -> None:
+    """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
+    if len(train.images.shape) != 3:
+        return
+    judged = []
+    for stage in splits:
+        with np.load(folder / "splits" / f"{stage}.npz") as arrays:
+            judged.append(arrays["noisy"])
+    ids = gallery.choose(table, judged, len(train.classes)).ids
+    pixels = train.images.load(torch.tensor(ids))
+    gallery.write(folder / "gallery.npz", ids, pixels.cpu().numpy())
 
 
 def scored(folder: Path, stage: str, wrong: np.ndarray[Any, Any] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from drpl.cleaning.folder import Cleaned
 from tests.cleaning.made import CLASSES, make, rows
 
 pytest.importorskip("websockets")
-from tests.cleaning.browser import CHROMIUM, Browser, browsing, wait_for
+from tests.browser import CHROMIUM, Browser, browsing, wait_for
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here")
 

@@ -44,7 +44,7 @@ def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, comman
 
 def test_its_pictures(cleaned: Path, tmp_path: Path) -> None:
     pytest.importorskip("websockets")
-    from tests.cleaning.browser import CHROMIUM, browsing
+    from tests.browser import CHROMIUM, browsing
     from tests.cleaning.test_browser import LOADED, reviewing
 
     if not CHROMIUM:

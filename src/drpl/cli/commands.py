@@ -363,19 +363,51 @@ def judgements(table: "pd.DataFrame") -> str:
     return "\n".join(lines)
 
 
+RUNS = typer.Argument(help="Folders of runs, also while they train, or of `drpl compare`.")
+
+
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
+    runs: Annotated[list[Path], RUNS],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
         "report.html"
     ),
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Write it again while training runs, until it ends.")
+    ] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Where the paths in samples.csv start, to take galleries from files."),
+    ] = None,
 ) -> None:
-    """Put runs side by side on one HTML page."""
-    from drpl.reporting.page import report as write
-    from drpl.result import Result
+    """Put runs on one HTML page: words, tables, figures and galleries."""
+    from drpl.reporting import page
 
-    write([Result.load(run) for run in runs], out)
-    typer.echo(f"wrote {out}")
+    if not watch:
+        page.report(runs, out, images=images)
+        typer.echo(f"wrote {out}")
+        return
+    try:
+        for training in page.watch(runs, out, images=images):
+            typer.echo(
+                f"wrote {out}; " + (f"{training} still training" if training else "all ended")
+            )
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        page.report(runs, out, images=images)  # a last one, which does not load itself again
+        typer.echo(f"\nStopped watching. {out} stays as it is.")
+
+
+@app.command()
+def figures(
+    runs: Annotated[list[Path], RUNS],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+) -> None:
+    """Write every figure of runs as SVG and PNG."""
+    from drpl.reporting.figures import figures as write
+
+    written = write(runs, out)
+    typer.echo(f"wrote {len(written) // 2} figures as SVG and PNG to {out}")
 
 
 @app.command()

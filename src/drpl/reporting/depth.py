@@ -2,10 +2,9 @@
 
 import pandas as pd
 
-from drpl.reporting.figures import COLOURS, canvas, png_and_svg
+from drpl.reporting.style import COLOURS, EITHER, STROKES, Picture, legend, panels
 
 UNTRAINED = "untrained"
-STYLES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -16,8 +15,8 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
     """
     trained, blank = table[table.method != UNTRAINED], table[table.method == UNTRAINED]
     up = f"accuracy (%), guessing gives {chance:.0f}"
-    figure, axes = canvas(f"Linear probes on {target}", "after block", up)
-    figure.set_size_inches(7.6, 4.4)
+    title = f"Linear probes on {target}"
+    figure, (axes,) = panels(1, title, "after block", up, size=(7.2, 3.3))
     noises, methods = list(dict.fromkeys(trained.noise)), list(dict.fromkeys(trained.method))
     for rows in by_run(trained):
         first = rows.iloc[0]
@@ -26,7 +25,7 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
             rows.block,
             rows.accuracy,
             color=COLOURS[noise % len(COLOURS)],
-            ls=STYLES[method % len(STYLES)],
+            ls=STROKES[method % len(STROKES)],
             marker=MARKS[method % len(MARKS)],
             ms=5,
             lw=1.5,
@@ -34,16 +33,11 @@ def drawn(table: pd.DataFrame, target: str, chance: float) -> tuple[bytes, str]:
         )
     for k, rows in enumerate(by_run(blank)):
         label = UNTRAINED if k == 0 else None
-        axes.plot(rows.block, rows.accuracy, color="#666666", lw=1, marker=".", label=label)
+        axes.plot(rows.block, rows.accuracy, color=EITHER, lw=1, marker=".", label=label)
     axes.set_xticks(sorted(table.block.unique()))
-    axes.legend(
-        fontsize="small",
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        handlelength=3.2,
-    )
-    return png_and_svg(figure)
+    legend(axes, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3.2)
+    about = "Accuracy of a linear classifier on features after each block."
+    return Picture("probes", title, about, figure).both()
 
 
 def by_run(table: pd.DataFrame) -> list[pd.DataFrame]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from drpl.reporting.figures import png_and_svg
+from drpl.reporting.style import Picture, styled
 
 COLOURS = "viridis"  # its order can be seen in every kind of colour vision, and in grey
 SIDE = 1.9  # inches of an image
@@ -39,13 +39,10 @@ class Sight:
 
 def drawn(sights: Sequence[Sight], title: str) -> tuple[bytes, str]:
     """PNG and SVG: a row an image, its two maps beside it."""
-    figure, grid = plt.subplots(
-        len(sights),
-        3,
-        figsize=(3 * SIDE + 1.2, len(sights) * (SIDE + 0.45) + 0.5),
-        layout="constrained",
-        squeeze=False,
-    )
+    size = (3 * SIDE + 1.2, len(sights) * (SIDE + 0.45) + 0.5)
+    with styled():
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(len(sights), 3, squeeze=False)
     for one, (first, second, third) in zip(sights, grid, strict=True):
         show(first, one.pixels)
         first.set_title(heading(f"image {one.id}", one.shows and f"shows: {one.shows}"))
@@ -63,7 +60,8 @@ def drawn(sights: Sequence[Sight], title: str) -> tuple[bytes, str]:
     )
     scale.set_ticks([0, 1], labels=["least", "most"])
     scale.set_label("evidence for the class, within its map")
-    return png_and_svg(figure)
+    about = "Images beside the maps of where a model sees two classes."
+    return Picture("look", title, about, figure).both()
 
 
 def heading(first: str, second: str) -> str:

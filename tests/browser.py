@@ -34,7 +34,8 @@ class Browser:
         self.socket = socket
         self.numbers = itertools.count(1)
         self.errors: list[str] = []  # what the console complained about
-        for area in ("Page", "Runtime", "Log"):
+        self.requests: list[str] = []  # the addresses that were asked for
+        for area in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{area}.enable")
 
     def call(self, method: str, **wanted: Any) -> dict[str, Any]:
@@ -52,6 +53,8 @@ class Browser:
             self.errors.append(str(about["exceptionDetails"]))
         elif event == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
             self.errors.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
+        elif event == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"])
         elif event == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning"):
             self.errors.append(str(about["args"]))
 
@@ -71,10 +74,12 @@ class Browser:
             time.sleep(0.03)
         return value
 
-    def open(self, address: str) -> None:
+    def open(self, address: str, ready: str = "#tally") -> None:
+        """Go there and wait until the element `ready` says something."""
         self.call("Page.navigate", url=address)
         self.wait(
-            "document.readyState === 'complete' && !!document.querySelector('#tally')?.textContent"
+            "document.readyState === 'complete' && "
+            f"!!document.querySelector({json.dumps(ready)})?.textContent"
         )
 
     def press(self, *keys: str) -> None:
@@ -111,10 +116,10 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def shoot(self, path: Path) -> None:
+    def shoot(self, path: Path, **wanted: Any) -> None:
         """Save what is seen."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **wanted)["data"]))
 
 
 @contextmanager
