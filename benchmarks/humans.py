@@ -29,7 +29,7 @@ from drpl.data.reduced import taken
 from drpl.record import versions
 from drpl.reporting.table import as_csv
 
-IMAGES, FOLDS, SEED, BATCH, EFFORT = 20_000, 5, 1, 128, 0.4
+IMAGES, FOLDS, SEED, BATCH = 20_000, 5, 1, 128
 TWICE = 4 / 3  # the cost of a step that predicts plain images before it learns mixed ones
 COMMON = ["width=16", "flip=true"]
 
@@ -39,16 +39,18 @@ def main() -> None:
     words.add_argument("--out", type=Path, default=Path("runs/humans"), help="the runs")
     words.add_argument("--results", type=Path, default=Path("benchmarks/results/humans"))
     words.add_argument("--data-dir", type=Path, help="where the data sets are")
+    words.add_argument("--effort", type=float, default=0.4, help="share of the preset's epochs")
     asked = words.parse_args()
     data = load("cifar10n:worse_label", Reading(size=16, data_dir=asked.data_dir))
     data = replace(data, train=taken(data.train, torch.arange(IMAGES)), test=None)
     truth = data.train.truth
     assert truth is not None
     wrong = truth.is_noisy(data.train.labels).numpy()
-    rows, images = [], 0
+    rows: list[dict[str, Any]] = []
+    images = 0
     for name, find in (("drpl", by_drpl), ("cleanlab", by_cleanlab), ("cross_entropy", by_loss)):
         began = time.monotonic()
-        scores, cost = find(data, asked.out, name, images)
+        scores, cost = find(data, asked.out, name, images or asked.effort)
         images = images or cost
         for score, values in scores.items():
             rows.append({"detector": name, "score": score, **judged(values, wrong), "images": cost})
@@ -57,6 +59,7 @@ def main() -> None:
     files.write_whole(asked.results / "table.csv", as_csv(table))
     about = {
         "command": "python benchmarks/humans.py",
+        "effort": asked.effort,
         "seed": SEED,
         "samples": len(wrong),
         "wrong": int(wrong.sum()),
@@ -73,9 +76,9 @@ def judged(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[st
     return {"auroc": float(roc_auc_score(wrong, scores)), "precision": float(wrong[top].mean())}
 
 
-def by_drpl(data: Data, out: Path, name: str, _: int) -> tuple[dict[str, Any], int]:
+def by_drpl(data: Data, out: Path, name: str, effort: float) -> tuple[dict[str, Any], int]:
     """The loss after the first, after the second and by both stages."""
-    choice = lasting(data, "small", ["pool=true", *COMMON], EFFORT, BATCH)
+    choice = lasting(data, "small", ["pool=true", *COMMON], effort, BATCH)
     more: dict[str, Any] = {"preset": choice.preset, "settings": choice.settings, "seed": SEED}
     result = pipeline.detect(data, out=out / name, **more)
     found = {}
@@ -86,14 +89,14 @@ def by_drpl(data: Data, out: Path, name: str, _: int) -> tuple[dict[str, Any], i
     return found, round(sum(row["images"] * weights.get(row["stage"], 1) for row in result.history))
 
 
-def by_loss(data: Data, out: Path, name: str, images: int) -> tuple[dict[str, Any], int]:
+def by_loss(data: Data, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
     """The loss after plain training."""
     result = trained(data, out / name, name, round(images / len(data.train)))
     with np.load(out / name / "samples.npz") as table:
         return {"loss": table["loss"]}, result
 
 
-def by_cleanlab(data: Data, out: Path, name: str, images: int) -> tuple[dict[str, Any], int]:
+def by_cleanlab(data: Data, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
     """Cleanlab's label quality from predictions of networks that have not seen the sample."""
     labels = data.train.labels.numpy()
     probs, cost = np.zeros((len(labels), len(data.train.classes))), 0

@@ -22,9 +22,10 @@ from PIL import Image
 from drpl import pipeline
 from drpl.cleaning import planning
 from drpl.cleaning.estimating import Rate, noise_matrix, noise_rate, true_classes
-from drpl.cleaning.folder import VERDICTS, write_about, write_issues
+from drpl.cleaning.folder import VERDICTS, Cleaned, write_about, write_issues
 from drpl.cleaning.judging import Judgement, judge
 from drpl.cleaning.planning import Choice
+from drpl.cleaning.sections import sections
 from drpl.cleaning.summary import told
 from drpl.config import compose
 from drpl.corrupt import as_picture
@@ -171,7 +172,8 @@ def written(
         "notes": list(data.notes),
     }
     write_whole(folder / "summary.md", told(figures, folder))
-    report([result], folder / "report.html")
+    parts = sections(Cleaned.load(folder), figures, matrix.to_numpy())
+    report([result], folder / "report.html", sections=parts, images=root_of(source))
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
 

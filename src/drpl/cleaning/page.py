@@ -63,10 +63,21 @@ def described(cleaned: Cleaned, who: str) -> dict[str, Any]:
 
 
 def write_page(cleaned: Cleaned, out: Path, who: str) -> int:
-    """Write the page with the worst issues and their images inside; how many these are."""
+    """Write the page that needs no server; how many issues it shows."""
+    write_whole(out, standalone(cleaned, who))
+    return min(MOST, len(cleaned.issues))
+
+
+def script() -> str:
+    """The page's own program."""
+    (found,) = re.findall(r"<script>(.*?)</script>", template().text, re.DOTALL)
+    return str(found)
+
+
+def standalone(cleaned: Cleaned, who: str) -> str:
+    """The page with the worst issues and their images inside."""
     table = Table(cleaned, Standing(read(cleaned)))
-    chosen = min(MOST, len(table.ids))
-    rows = [table.row(position) for position in range(chosen)]
+    rows = [table.row(position) for position in range(min(MOST, len(table.ids)))]
     near = {
         number for row in rows for key in ("near_given", "near_suggested") for number in row[key]
     }
@@ -79,8 +90,7 @@ def write_page(cleaned: Cleaned, out: Path, who: str) -> int:
     rules = (
         f'<meta http-equiv="Content-Security-Policy" content="{template().rules}; img-src data:">'
     )
-    write_whole(out, filled(rules, data))
-    return chosen
+    return filled(rules, data)
 
 
 def embedded(cleaned: Cleaned, number: int, side: int) -> str:

@@ -30,10 +30,15 @@ REST = 4  # and at least so many times what the last page took: training needs t
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that comes from elsewhere: its title and its HTML, taken as it is."""
+    """A part of the page that comes from elsewhere: its title and its HTML, taken as it is.
+
+    `script` is one that the HTML brings and a browser may run. `first`: before all figures.
+    """
 
     title: str
     html: str
+    script: str = ""
+    first: bool = False
 
 
 def report(
@@ -46,9 +51,9 @@ def report(
 ) -> Path:
     """Write the page on these runs, or on the runs of a comparison's folder.
 
-    `sections` are put after the runs. `images` is the folder where the paths in `samples.csv`
-    start, if the galleries shall be taken from files and not from what the run kept. With
-    `reload` the page loads itself again after so many seconds.
+    `sections` are put after the runs, or first. `images` is the folder where the paths in
+    `samples.csv` start, if the galleries shall be taken from files and not from what the run kept.
+    With `reload` the page loads itself again after so many seconds.
     """
     if not runs:
         raise ConfigError("nothing to report: name at least one run")
@@ -107,7 +112,7 @@ def rendered(
     environment.filters |= {"svg": lambda picture: Markup(picture.svg())}  # noqa: S704  ours
     return environment.from_string(text).render(
         title=title(runs[0]) if len(runs) == 1 else "comparison of methods",
-        policy=policy(text),
+        policy=policy(text, sections),
         dark=Markup(DARK),  # noqa: S704  ours
         reload=reload,
         training=training,
@@ -117,7 +122,8 @@ def rendered(
         results=parts.results(numbers, done) if done else None,
         cases=[(named(case), list(of_case(case, mine, look))) for case, mine in grouped.items()],
         details=[detail(numbers, run, root) for run in detailed],
-        sections=[(one.title, Markup(one.html)) for one in sections],  # noqa: S704  as it is
+        first=given([one for one in sections if one.first]),
+        sections=given([one for one in sections if not one.first]),
         every=parts.every_run(numbers, runs),
         unknown=words.unknown(numbers, runs, detailed),
         settings=[(title(run), read(run, "config.toml")) for run in first_seeds(runs)],
@@ -210,11 +216,18 @@ def origin(run: Result) -> str:
     return ", ".join(lines)
 
 
-def policy(text: str) -> str:
-    """What a browser may do with the page: show it, run its own script, fetch nothing."""
-    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def given(sections: Sequence[Section]) -> list[tuple[str, Markup]]:
+    """Titles and HTML of sections."""
+    return [(one.title, Markup(one.html)) for one in sections]  # noqa: S704  as it is
+
+
+def policy(text: str, sections: Sequence[Section]) -> str:
+    """What a browser may do with the page: show it, run its own scripts, fetch nothing."""
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    scripts += [one.script for one in sections if one.script]
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        f"script-src {allowed}; base-uri 'none'; form-action 'none'"
     )
