@@ -48,6 +48,18 @@ def test_the_mini_tables_are_the_measured_ones() -> None:
         assert set(rows) <= set(written.splitlines()), page
 
 
+def test_the_table_of_human_labels_is_the_measured_one() -> None:
+    names = {"drpl": "DRPL", "cleanlab": "cleanlab", "cross_entropy": "small loss"}
+    wanted = [
+        f"| {names[row.detector]} | `{row.score}` | {row.auroc:.3f} | {row.precision:.3f} | "
+        f"{row.images:,} |"
+        for row in pd.read_csv(RESULTS / "humans" / "table.csv").itertuples()
+    ]
+    text = (ROOT / "docs" / "humans.md").read_text()
+    (shown,) = re.findall(r"<!-- humans -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert shown.splitlines()[2:] == wanted
+
+
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(code) == 1

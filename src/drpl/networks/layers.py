@@ -16,6 +16,22 @@ def check_images(name: str, shape: tuple[int, ...], least: int = 1) -> None:
         )
 
 
+class Pointwise(nn.Conv2d):
+    """A 1 x 1 convolution of every `step`-th pixel.
+
+    The pixels are taken out first: on CPUs torch 2.13 writes beyond its memory in the backward pass
+    of one that strides over many pixels of few channels.
+    """
+
+    def __init__(self, channels: int, out: int, step: int) -> None:
+        super().__init__(channels, out, 1, bias=False)
+        self.step = step
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, channels, H, W] -> [B, out, H / step, W / step]."""
+        return super().forward(x[:, :, :: self.step, :: self.step])
+
+
 class Staged(nn.Module):
     """Stem, stages, global average pool, linear classifier."""
 

@@ -7,7 +7,7 @@ and nothing normalises or activates the output of the last block.
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.networks.layers import Staged, check_images
+from drpl.networks.layers import Pointwise, Staged, check_images
 
 
 class PreActBlock(nn.Module):
@@ -20,9 +20,7 @@ class PreActBlock(nn.Module):
         self.norm2 = nn.BatchNorm2d(out)
         self.conv2 = nn.Conv2d(out, out, 3, padding=1, bias=False)
         self.shortcut = (
-            nn.Identity()
-            if stride == 1 and channels == out
-            else nn.Conv2d(channels, out, 1, stride, bias=False)
+            nn.Identity() if stride == 1 and channels == out else Pointwise(channels, out, stride)
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.networks.layers import Staged, check_images
+from drpl.networks.layers import Pointwise, Staged, check_images
 
 Branch = Callable[[int, int, int], list[nn.Module]]  # (channels, width, stride) -> layers
 
@@ -36,8 +36,11 @@ class Residual(nn.Module):
     def __init__(self, branch: list[nn.Module], channels: int, out: int, stride: int) -> None:
         super().__init__()
         self.branch = nn.Sequential(*branch)
-        same = stride == 1 and channels == out
-        self.shortcut = nn.Identity() if same else nn.Sequential(*unit(channels, out, 1, stride))
+        self.shortcut = (
+            nn.Identity()
+            if stride == 1 and channels == out
+            else nn.Sequential(Pointwise(channels, out, stride), nn.BatchNorm2d(out))
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, channels, H, W] -> [B, out, H / stride, W / stride]."""
