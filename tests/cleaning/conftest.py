@@ -1,8 +1,10 @@
-"""One messy folder, cleaned once for all tests."""
+"""One messy folder, cleaned once for all tests, also where several processes share these."""
 
+import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from drpl.cleaning.clean import clean
 from drpl.data import Reading
@@ -10,14 +12,23 @@ from tests.cleaning.messy import Messy, messy_digits
 
 
 @pytest.fixture(scope="session")
-def messy(tmp_path_factory: pytest.TempPathFactory) -> Messy:
-    """30 % of the labels wrong, 10 % of the images of no class."""
-    return messy_digits(tmp_path_factory.mktemp("messy") / "my photos", 0.3, 0.1)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a test run see."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
-def cleaned(messy: Messy) -> Path:
+def messy(shared: Path) -> Messy:
+    """30 % of the labels wrong, 10 % of the images of no class."""
+    with FileLock(shared / "messy.lock"):
+        return messy_digits(shared / "messy" / "my photos", 0.3, 0.1)
+
+
+@pytest.fixture(scope="session")
+def cleaned(messy: Messy, shared: Path) -> Path:
     """What `drpl clean` leaves of it in little time."""
     out = messy.folder.parent / "cleaned data"
-    clean(str(messy.folder), out, budget="1m", reading=Reading(skip_broken=True), quiet=True)
+    with FileLock(shared / "cleaned.lock"):  # who comes second finds it finished
+        clean(str(messy.folder), out, budget="1m", reading=Reading(skip_broken=True), quiet=True)
     return out
