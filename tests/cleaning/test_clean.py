@@ -126,8 +126,11 @@ def blobs(
     return arrays(x.astype(np.float32), given, classes=names), true, given
 
 
-def test_the_interval_contains_the_noise_rate(tmp_path: Path) -> None:
+def test_the_interval_contains_the_noise_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rates from 5 to 60 %, balanced and not."""
+    monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)  # takes its time
     hits, widths = 0, []
     for case in range(20):
         data, true, given = blobs(case)

@@ -33,6 +33,7 @@ def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
             "p_noisy": 0.123456789,
             "confidence": 1.0,
             "verdict": "ambiguous",
+            "strangeness": 1.0,
             "near_given": "",
             "near_suggested": "0 1",
         }

@@ -14,6 +14,10 @@ from tests.conftest import Command
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 SHOTS = Path(os.environ.get("DRPL_SCREENSHOTS", Path(__file__).parents[2] / "build/screenshots"))
+SEEN = (  # every image that can be seen has come
+    "document.images.length > 12 && [...document.images].every(image => image.naturalWidth > 0 || "
+    "(box => !box.width || box.bottom < 0 || box.top > innerHeight)(image.getBoundingClientRect()))"
+)
 SHORT = ["--set", "schedule.epochs=1", "--set", "width=4", "--size", "8", "--quiet"]
 
 
@@ -53,11 +57,12 @@ def test_its_pictures(cleaned: Path, tmp_path: Path) -> None:
         browser.shape(1280, 800)
         browser.open(address)
         browser.press("ArrowRight", "ArrowRight")
-        browser.wait(LOADED)
+        browser.wait(SEEN)
         browser.shoot(SHOTS / "review.png")
         browser.choose("verdict", "outside")
-        browser.wait("[...document.querySelectorAll('.card')].length > 3")
-        browser.wait(LOADED)
+        every = "[...document.querySelectorAll('.card small')].every"
+        browser.wait(f"{every}(text => text.textContent.includes('outside'))")
+        browser.wait(SEEN)
         browser.shoot(SHOTS / "review-outside.png")
         browser.call("Page.navigate", url=(cleaned / "report.html").as_uri())
         browser.wait("document.readyState === 'complete' && location.protocol === 'file:'")
