@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from drpl.cleaning.clean import clean
@@ -143,7 +144,7 @@ def test_the_interval_contains_the_noise_rate(
     assert max(widths) < 0.15  # it says something, too
 
 
-def quick(data: Data, out: Path, **more: object) -> dict[str, bytes]:
+def quick(data: Data | str, out: Path, **more: object) -> dict[str, bytes]:
     """Clean, and the bytes of what came out; files that hold a duration are left out."""
     clean(data, out, budget="1h", quiet=True, **more)  # type: ignore[arg-type]
     timed = ("history.jsonl", "result.json", "provenance.json", "report.html", "summary.md")
@@ -160,6 +161,17 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
     assert {"issues.csv", "model.safetensors", "noise-matrix.csv", "clean.json"} <= first.keys()
     assert first == second
     assert quick(data, tmp_path / "c", seed=2)["issues.csv"] != first["issues.csv"]
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, tiny: Data) -> None:
+    pixels = tiny.train.images.load(torch.arange(len(tiny.train)))
+    for i, (image, label) in enumerate(zip(pixels, tiny.train.labels.tolist(), strict=True)):
+        path = tmp_path / "photos" / "abc"[(label + (i % 9 == 0)) % 3] / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image[0].numpy()).resize((16, 16)).save(path)
+    first, second = (quick(str(tmp_path / "photos"), tmp_path / name) for name in ("x", "y"))
+    assert first == second
+    assert {"issues.csv", "samples.csv", "model.safetensors", "noise-matrix.png"} <= first.keys()
 
 
 def test_a_stopped_call_goes_on_with_its_settings(
