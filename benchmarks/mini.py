@@ -26,7 +26,7 @@ from drpl.grid import Comparison, compare, written
 from drpl.methods import METHODS
 from drpl.record import versions
 from drpl.reporting.table import as_csv
-from drpl.scoring import score
+from drpl.studying import TRACK, judged
 
 FASHION = "fashion-mnist"
 HUMAN = "cifar10n:worse_label"
@@ -35,7 +35,6 @@ NOISES = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
 MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "drpl")
 SEEDS = (1, 2, 3)
 DETECTED = ("cross_entropy", "mixup", "nlnl", "drpl")  # whose evidence every detector scores
-TRACK = 3  # epochs between looks at every loss
 DEBIAN = Path("/usr/share/datasets")
 
 
@@ -50,7 +49,8 @@ def main() -> None:
     parts = [*fashion(asked), *human(asked)]
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
     written(whole)
-    scored(whole)
+    detected = judged(run for run in whole.results if run.summary["method"] in DETECTED)
+    write_whole(asked.results / "detectors.csv", as_csv(detected))
     tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
     write_whole(asked.results / "summary.md", summary(*tables))
     failures = {str(cell): why for part in parts for cell, why in part.failures.items()}
@@ -111,19 +111,6 @@ def compared(
     """A part of the grid."""
     shared = {"preset": "mini", "jobs": asked.jobs, "track_every": TRACK}
     return compare(data, methods=methods, seeds=seeds, **shared, **more)
-
-
-def scored(whole: Comparison) -> None:
-    """Every detector on the evidence of some methods: `detectors.csv`."""
-    tables = []
-    for result in whole.results:
-        s = result.summary
-        if s["method"] in DETECTED:
-            table = score(result.folder)
-            case = {"dataset": s["dataset"], "noise": s["noise"]["spec"] or "none"}
-            table = table.assign(**case, method=s["method"], seed=s["seed"])
-            tables.append(table)
-    write_whole(whole.folder / "detectors.csv", as_csv(pd.concat(tables)))
 
 
 def summary(cells: pd.DataFrame, stages: pd.DataFrame) -> str:

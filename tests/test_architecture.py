@@ -21,7 +21,7 @@ LAYERS = [  # a module may import its own layer and those before it
     {"methods"},
     {"choosing", "record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
     | {"scoring", "grid", "reproduce", "estimator", "export", "cleaning"}
-    | {"reread", "activation", "probing"},
+    | {"reread", "activation", "probing", "studying"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

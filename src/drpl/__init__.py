@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from drpl.result import Result
     from drpl.run import Outcome, Run
     from drpl.scoring import score
+    from drpl.studying import study
     from drpl.training.schedule import Schedule
     from drpl.training.stage import Stage
 
@@ -53,6 +54,7 @@ _HOMES = {
     "train": "drpl.pipeline",
     "detect": "drpl.pipeline",
     "compare": "drpl.grid",
+    "study": "drpl.studying",
     "Result": "drpl.result",
     "score": "drpl.scoring",
     "report": "drpl.reporting.page",
@@ -107,6 +109,7 @@ __all__ = [
     "probe",
     "report",
     "score",
+    "study",
     "train",
 ]
 

@@ -49,6 +49,13 @@ def write_whole(path: Path, content: bytes | str) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def write_changed(path: Path, content: bytes | str) -> None:
+    """Write `path` unless it says the same already: its date then tells when that began."""
+    new = content.encode() if isinstance(content, str) else content
+    if not path.exists() or path.read_bytes() != new:
+        write_whole(path, new)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON that people can read too."""
     write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

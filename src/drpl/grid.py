@@ -27,7 +27,7 @@ from drpl.data.outside import with_outside
 from drpl.display import duration
 from drpl.engines import ENGINES
 from drpl.errors import ConfigError, DrplError, did_you_mean
-from drpl.files import as_name, storing, write_whole
+from drpl.files import as_name, storing, write_changed, write_whole
 from drpl.methods import METHODS
 from drpl.noise import NOISES, asked
 from drpl.pipeline import prepare, train
@@ -297,8 +297,8 @@ def written(comparison: Comparison) -> Comparison:
     from drpl.reporting.style import Picture, strokes
 
     out, results = comparison.folder, comparison.results
-    write_whole(out / "table.csv", as_csv(cells_table(results)))
-    write_whole(out / "stages.csv", as_csv(stages_table(results)))
+    write_changed(out / "table.csv", as_csv(cells_table(results)))
+    write_changed(out / "stages.csv", as_csv(stages_table(results)))
     cases: dict[str | None, list[Result]] = {}
     for result in results:
         cases.setdefault(result.summary["noise"]["spec"], []).append(result)
@@ -309,8 +309,8 @@ def written(comparison: Comparison) -> Comparison:
         if figure is not None:
             picture = Picture(f"roc-{as_name(noise or 'none')}", title, "", figure)
             pictures[noise] = f"{picture.name}.png"
-            write_whole(out / f"{picture.name}.png", picture.png())
-            write_whole(out / f"{picture.name}.svg", picture.svg(alone=True))
+            write_changed(out / f"{picture.name}.png", picture.png())
+            write_changed(out / f"{picture.name}.svg", picture.svg(alone=True))
     failures = {str(cell): sentence for cell, sentence in comparison.failures.items()}
-    write_whole(out / "table.md", markdown(cases, pictures, failures))
+    write_changed(out / "table.md", markdown(cases, pictures, failures))
     return comparison

@@ -1,4 +1,4 @@
-"""The commands that run many cells: `compare` and `reproduce`."""
+"""The commands that run many cells: `compare`, `study` and `reproduce`."""
 
 from enum import StrEnum
 from itertools import chain
@@ -66,6 +66,9 @@ OWN_SET = typer.Option(
 )
 ENGINE = typer.Option(help="Processes of this machine, or Ray (at $RAY_ADDRESS, or started here).")
 JOBS = typer.Option(help="Cells at once [default: one for each GPU, or else core].", min=1)
+TARGET = typer.Option(
+    help="Other classes to probe networks on: a data set [default: the classes outside, if any]."
+)
 GOAL = typer.Option(help="Whole methods, or detection of wrong labels only.")
 
 
@@ -130,6 +133,74 @@ def compare(
             track_every=track_every,
         )
     conclude([found])
+
+
+@app.command()
+def study(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, FOLDER],
+    noises: Annotated[list[str] | None, NOISES] = None,
+    methods: Annotated[str, METHODS] = "cross_entropy,mixup,drpl",
+    seeds: Annotated[str, SEEDS] = "1",
+    target: Annotated[str | None, TARGET] = None,
+    ood: Annotated[str | None, OOD] = None,
+    confusion: Annotated[Path | None, CONFUSION] = None,
+    preset: Annotated[list[str] | None, PRESET] = None,
+    settings: Annotated[list[str] | None, OWN_SET] = None,
+    size: Annotated[int | None, SIZE] = None,
+    limit: Annotated[int | None, LIMIT] = None,
+    data_dir: Annotated[Path | None, DATA_DIR] = None,
+    download: Annotated[bool, DOWNLOAD] = False,
+    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    hold: Annotated[Hold, HOLD] = "auto",
+    cache: Annotated[Path | None, CACHE] = None,
+    skip_broken: Annotated[bool, SKIP] = False,
+    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
+    jobs: Annotated[int | None, JOBS] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    save_every: Annotated[float, SAVE] = 10.0,
+    track_every: Annotated[int, TRACK] = 3,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Compare methods under noises, with every table, figure, map and probe on one page."""
+    from drpl import studying
+
+    reading = Reading(
+        size=size,
+        limit=limit,
+        data_dir=data_dir,
+        download=download,
+        outside=tuple(outside or ()),
+        hold=hold,
+        cache=cache,
+        skip_broken=skip_broken,
+    )
+    with stoppable():
+        found = studying.study(
+            data,
+            methods=words(methods),
+            noises=noises or (),
+            seeds=numbers(seeds),
+            out=out,
+            target=target,
+            ood=ood,
+            reading=reading,
+            preset=named(preset),
+            settings=settings or (),
+            engine=engine.value,
+            jobs=jobs,
+            device=device,
+            quiet=quiet,
+            confusion=confusion,
+            save_every=save_every,
+            track_every=track_every,
+        )
+    typer.echo(found.comparison.text)
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    there = sorted(path.name for path in out.iterdir() if path.name[0] != ".")
+    typer.echo(f"all is in {out}: {', '.join(there)}")
+    complain([found.comparison])
 
 
 @app.command()
@@ -223,10 +294,15 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def conclude(found: "list[Comparison]") -> None:
-    """Show the tables; exit code 1 if a cell failed."""
+    """Show the tables, and what failed."""
     for comparison in found:
         typer.echo(comparison.text)
         typer.echo(f"all is in {comparison.folder}: table.md, table.csv, stages.csv, roc-*, runs")
+    complain(found)
+
+
+def complain(found: "list[Comparison]") -> None:
+    """Exit code 1 if a cell failed."""
     if failed := sum(len(comparison.failures) for comparison in found):
         typer.echo(f"{failed} cells failed; their reasons are above and in table.md", err=True)
         raise typer.Exit(1)
