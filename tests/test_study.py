@@ -17,6 +17,7 @@ from drpl.activation import memorised
 from drpl.data.arrays import arrays
 from drpl.data.dataset import Data
 from drpl.files import write_arrays, write_whole
+from drpl.methods import METHODS as KNOWN
 from drpl.reporting.page import Section
 from drpl.reporting.style import Picture
 from drpl.result import Result
@@ -34,7 +35,7 @@ def settings(epochs: int = 2) -> list[str]:
     """Short trainings of both methods."""
     found = ["width=4", "flip=false"]
     for method in METHODS:
-        schema = grid.METHODS[method].load().Config
+        schema = KNOWN[method].load().Config
         found += [f"{method}:{text}" for text in shortened(schema, epochs)]
     return found
 
@@ -226,6 +227,11 @@ def test_what_cannot_be_shown_is_told(tmp_path: Path, drawings: list[str]) -> No
     assert again.notes == (truth,)
     table = pd.read_csv(tmp_path / "probes" / "probes.csv", keep_default_na=False)
     assert set(table.method) == {"cross_entropy", "untrained"}
+    before = dates(tmp_path / "probes")
+    study(data, out=tmp_path, target=target(), **BARE)
+    assert dates(tmp_path / "probes") == before
+    study(data, out=tmp_path, target=replace(data, name="own"), **BARE)
+    assert all(now > before[name] for name, now in dates(tmp_path / "probes").items())
 
 
 def test_failures_do_not_stop_the_others(
@@ -267,7 +273,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
     table["flagged"] = np.zeros(72, bool)  # nothing was detected
     write_arrays(copied.folder / "samples.npz", table)
     files, notes = looked(copied, with_corners, tmp_path / "look", None)
-    assert notes == ()
+    assert notes == [studying.ONE_CELL.format(8, 8)]
     assert all(path.exists() for path in files)
     ids = pd.read_csv(tmp_path / "look" / "look.csv").id.tolist()
     assert len(ids) == 6

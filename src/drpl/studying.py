@@ -56,6 +56,7 @@ PROBES = (
     "Accuracy of a linear classifier that tells other classes apart by the features after each "
     "block; the network stays as it is."
 )
+ONE_CELL = "on images of {} x {} pixels class activation maps have a single cell and show no place"
 WIDE = '<div class="wide">{}</div>'
 CASE = ["dataset", "noise", "rate", "seed"]
 
@@ -138,7 +139,8 @@ def study(
             see = partial(looked, first, source, folder / place, more.get("confusion"))
             if parts.make(str(place), see, [first]):
                 looks[title(first)] = folder / place / "look.svg"
-    about = target if target is None or isinstance(target, str) else identity(target.train)
+    own = data.outside if isinstance(data, Data) else None
+    about = [*map(identity, (target, ood, own)), reading and reading.outside]
     test = partial(probed, runs, target, source, reading, folder / "probes")
     probes = folder / "probes" / "probes.svg" if parts.make("probes", test, runs, about) else None
     told = sections(separation(runs), looks, probes, parts.notes)
@@ -177,7 +179,7 @@ class Parts:
             part = {"of": fingerprint(runs, *of), "files": files, "notes": list(notes)}
             self.made[name] = part
             write_json(self.folder / "study.json", self.made)
-        self.notes += part["notes"]
+        self.notes += [note for note in part["notes"] if note not in self.notes]
         return [self.folder / name for name in part["files"]]
 
     def lost(self, files: Sequence[str]) -> bool:
@@ -192,9 +194,12 @@ def fingerprint(runs: Sequence[Result], *of: Any) -> str:
     return digest(*contents, repr(of).encode(), __version__.encode())
 
 
-def identity(dataset: Dataset) -> str:
-    """Tells data in memory from others."""
-    return digest(dataset.labels.numpy().tobytes(), repr(dataset.classes).encode())
+def identity(data: str | Data | Dataset | None) -> str:
+    """Tells data from others: a name, or what is known of those in memory."""
+    if data is None or isinstance(data, str):
+        return repr(data)
+    part = data if isinstance(data, Dataset) else data.train
+    return digest(part.labels.numpy().tobytes(), repr(part.classes).encode())
 
 
 def separation(runs: Sequence[Result]) -> pd.DataFrame:
@@ -246,8 +251,9 @@ def looked(
         return [], [f"{title(run)}: no look, for no wrong label went undetected"]
     unlearnt = table["suggested"][missed] != table["given"][missed]
     ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))]
-    look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)
-    return [folder / f"look.{ending}" for ending in ("png", "svg", "csv")], ()
+    first, *_ = look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)
+    notes = [ONE_CELL.format(*first.pixels.shape[:2])] if first.given_map.size == 1 else ()
+    return [folder / f"look.{ending}" for ending in ("png", "svg", "csv")], notes
 
 
 def probed(
@@ -283,10 +289,10 @@ def sections(
     table: pd.DataFrame, looks: Mapping[str, Path], probes: Path | None, notes: Sequence[str]
 ) -> list[Section]:
     """What the page has beyond its runs."""
-    shown = table.dropna(axis="columns", how="all").to_html(
-        index=False, border=0, na_rep=DASH, float_format=lambda value: f"{value:.3g}"
-    )
-    found = [Section("How well losses separate", f"<p>{SEPARATES}</p>{WIDE.format(shown)}")]
+    rates = [f"{value:g}" for value in table.rate]
+    shown = table.assign(rate=rates).dropna(axis="columns", how="all")
+    text = shown.to_html(index=False, border=0, na_rep=DASH, float_format="{:.3f}".format)
+    found = [Section("How well losses separate", f"<p>{SEPARATES}</p>{WIDE.format(text)}")]
     if looks:
         seen = "".join(
             f"<h3>{escape(head)}</h3>{picture(path, head)}" for head, path in looks.items()
@@ -297,7 +303,7 @@ def sections(
         found.append(Section("What networks know of other classes", f"<p>{PROBES}</p>{drawn}"))
     if notes:
         lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        found.append(Section("What this study leaves out", f"<ul>{lines}</ul>"))
+        found.append(Section("What to know about this study", f"<ul>{lines}</ul>"))
     return found
 
 

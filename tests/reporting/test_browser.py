@@ -32,7 +32,9 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    more = [Section("Review", "<p>A part from elsewhere.</p>")]
+    tables = "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"
+    tables += "<table><tr><td>no head</td></tr></table>"
+    more = [Section("Review", f"<p>A part from elsewhere.</p>{tables}")]
     return report([run], tmp_path_factory.mktemp("page") / "run.html", sections=more)
 
 
