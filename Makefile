@@ -45,9 +45,12 @@ mini: setup ## Every method under four noises on Fashion-MNIST (about three hour
 screenshots: setup ## The pictures of the docs, by a headless Chromium
 	DRPL_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/cleaning/test_tutorial.py
 
-docs: setup ## The docs as a site in build/site; any warning is an error
+docs: $(VENV)/docs ## The docs as a site in build/site; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+$(VENV)/docs: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@touch $@
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) build runs .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,4 +1,4 @@
-"""On GitHub a page links to files beside docs/; the site has no such files and names them instead."""
+"""On GitHub a page links to files outside docs/; the site has none of them and names them."""
 
 import logging
 import re
