@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEEDS  ?= 1 2 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format slow bench mini screenshots clean
+.PHONY: help setup demo test check format slow bench mini screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,5 +45,12 @@ mini: setup ## Every method under four noises on Fashion-MNIST (about three hour
 screenshots: setup ## The pictures of the docs, by a headless Chromium
 	DRPL_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/cleaning/test_tutorial.py
 
+docs: $(VENV)/docs ## The docs as a site in build/site; any warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+$(VENV)/docs: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 clean: ## Remove what the targets made
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) build runs .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,0 +1,79 @@
+"""The docs as a site: no warning, every public name, nothing loaded from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import drpl
+
+ROOT = Path(__file__).parents[1]
+
+
+class Loads(HTMLParser):
+    """Addresses that a browser fetches by itself; links that a reader may follow are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "srcset", "poster", "data") or (name == "href" and tag != "a"):
+                self.found.append(value or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as `make docs` does."""
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    where = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(where)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+    return where
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in ROOT.glob("docs/*.md"):
+        text = (site / f"{page.stem}.html").read_text()
+        assert "<h1" in text, page
+        assert '"../' not in text, page  # nothing above the site
+    assert not (site / "links.py").exists()
+
+
+def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
+    outside = re.compile(r"(https?:)?//")
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 15
+    for page in pages:
+        reader = Loads()
+        reader.feed(page.read_text())
+        assert reader.found
+        assert not [address for address in reader.found if outside.match(address)], page
+        for style in re.findall(r"<style.*?</style>", page.read_text(), re.DOTALL):
+            assert not re.search(r"url\(['\"]?(https?:)?//|@import", style), page
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//|@import", sheet.read_text()), sheet
+
+
+def test_the_api_has_every_public_name() -> None:
+    """In the groups of the package itself, whether or not the site can be built here."""
+    named = re.findall(r"^::: drpl\.(\w+)$", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(drpl.__all__)
+    homes = re.findall(r'^    "(\w+)": "drpl', (ROOT / "src/drpl/__init__.py").read_text(), re.M)
+    assert named == homes
+
+
+def test_the_api_shows_docstrings(site: Path) -> None:
+    text = (site / "api.html").read_text()
+    for name in drpl.__all__:
+        assert f'id="drpl.{name}"' in text, name
+    assert "Find the wrong labels of a data set" in text  # drpl.clean
