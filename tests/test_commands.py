@@ -45,6 +45,9 @@ NOT_RUN = {
     "drpl reproduce cifar10 --data-dir data -o runs/cifar10-paper": FILES,
     "drpl confusion imagenet32 --data-dir data -o T.npz": FILES,
     "drpl reproduce imagenet32 --data-dir data --confusion T.npz": FILES,
+    "drpl study fashion-mnist --noise uniform:0.6 --noise nonuniform:0.4 --noise ood:0.6 --outside "
+    "Shirt --outside Coat --outside Sneaker --outside Bag --confusion alike.npz --size 14 --limit "
+    "1200 --preset mini -o studies/fashion": FILES,
     "drpl figures runs/mini/fashion-mnist/runs/nonuniform-0.4/cross_entropy/seed-1 "
     "runs/mini/fashion-mnist/runs/nonuniform-0.4/drpl/seed-1 -o figures": "wants `make mini`",
     "drpl compare digits --methods mixup,drpl -o runs/digits-grid --engine ray": "wants a cluster; "
