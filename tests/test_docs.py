@@ -60,6 +60,18 @@ def test_the_table_of_human_labels_is_the_measured_one() -> None:
     assert shown.splitlines()[2:] == wanted
 
 
+def test_the_table_of_probes_is_the_measured_one() -> None:
+    wanted = []
+    table = pd.read_csv(RESULTS / "probes" / "probes.csv", keep_default_na=False)
+    for (method, noise), rows in table.groupby(["method", "noise"], sort=False):
+        case = "clean labels" if noise == "none" else noise
+        name = f"`{method}`, {case}" if noise else "untrained"
+        wanted.append(f"| {name} | {' | '.join(f'{value:.2f}' for value in rows.accuracy)} |")
+    text = (ROOT / "docs" / "memorisation.md").read_text()
+    (shown,) = re.findall(r"<!-- probes -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert shown.splitlines()[2:] == wanted
+
+
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(code) == 1
