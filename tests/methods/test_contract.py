@@ -50,7 +50,7 @@ def products(folder: Path) -> list[bytes]:
 
 @every_method
 def test_learns_the_tiny_problem(method: str, tiny: Data, tmp_path: Path) -> None:
-    result = trained(method, tiny, tmp_path, epochs=12)
+    result = trained(method, tiny, tmp_path, epochs=16)  # with fewer the last epoch is luck
     assert (result.accuracy["last"] or 0) > 80
     assert result.detection is not None
     assert (result.detection["auroc"] or 0) > 0.85
