@@ -72,6 +72,15 @@ def test_the_table_of_probes_is_the_measured_one() -> None:
     assert shown.splitlines()[2:] == wanted
 
 
+def test_the_time_of_vectors_is_the_measured_one() -> None:
+    found = json.loads((RESULTS / "vectors.json").read_text())
+    text = " ".join((ROOT / "docs" / "deploy.md").read_text().split())
+    assert f"{found['samples']:,} vectors of {found['features']} features" in text
+    assert (
+        f"take {found['seconds']:.0f} s on two cores, with an AUROC of {found['auroc']:.3f}" in text
+    )
+
+
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(code) == 1
