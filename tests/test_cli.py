@@ -148,7 +148,7 @@ def test_a_named_set_from_its_folder(command: Command, tmp_path: Path) -> None:
     where = ("--data-dir", "sets", "--outside", "class 3", "--outside", "class 5")
     answer = command(*words, *where, *fast)
     assert answer.code == 0, answer.err
-    assert "note: sets/cifar-10-batches-py has batch 1, 2 of 5" in answer.err
+    assert "note: cifar-10-batches-py has batch 1, 2 of 5" in answer.err
     assert "of 32 labels" in answer.out
 
 
