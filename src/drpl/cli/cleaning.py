@@ -7,26 +7,15 @@ import shlex
 import sys
 import threading
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drpl.cli.commands import (
-    CACHE,
-    DATA,
-    DATA_DIR,
-    DEVICE,
-    DOWNLOAD,
-    HOLD,
-    LIMIT,
-    QUIET,
-    SEED,
-    SIZE,
-    app,
-    stoppable,
-)
-from drpl.data import Hold
+from drpl.cli.commands import DATA, DEVICE, QUIET, SEED, app, stoppable
+from drpl.cli.reading import PLAIN, reads
+from drpl.data import Reading
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +25,7 @@ FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
 
 @app.command()
+@reads
 def clean(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
@@ -44,28 +34,14 @@ def clean(
         int, typer.Option(help="Seeds to train with, for a better interval.", min=1)
     ] = 1,
     seed: Annotated[int, SEED] = 1,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
+    reading: Reading = PLAIN,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Find the wrong labels of your data, what they should be, and a model that knows better."""
     from drpl.cleaning.clean import clean as work
-    from drpl.data import Reading
 
-    reading = Reading(
-        size=size,
-        limit=limit,
-        data_dir=data_dir,
-        download=download,
-        hold=hold,
-        cache=cache,
-        skip_broken=True,  # the summary names them
-    )
+    reading = replace(reading, skip_broken=True)  # the summary names them
     more = {"budget": budget, "repeats": repeats, "seed": seed, "device": device, "quiet": quiet}
     with stoppable():
         found = work(data, out, reading=reading, **more)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.catalogue import Entry
-from drpl.data import Hold
+from drpl.cli.reading import PLAIN, reads
+from drpl.data import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,17 +38,6 @@ PRESET = typer.Option(help="Settings by name or TOML file; several are laid over
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
-HOLD = typer.Option(
-    help="Keep the pixels of files in memory, in a cache on disk, or decode the files each time; "
-    "auto: in memory if they fit, else in a cache."
-)
-CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
-SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
-SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
-LIMIT = typer.Option(help="Use at most so many images of each part, evenly by class.", min=2)
-DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
-DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
-OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
 TRACK = typer.Option(
@@ -61,6 +52,7 @@ def define(goal: str, about: str) -> None:
     """The commands `train` and `detect`, which differ in how far they go."""
 
     @app.command(goal, help=about)
+    @reads
     def command(
         data: Annotated[str, DATA],
         method: Annotated[str, METHOD] = "drpl",
@@ -71,14 +63,7 @@ def define(goal: str, about: str) -> None:
         settings: Annotated[list[str] | None, SET] = None,
         seed: Annotated[int, SEED] = 1,
         out: Annotated[Path | None, OUT] = None,
-        size: Annotated[int | None, SIZE] = None,
-        limit: Annotated[int | None, LIMIT] = None,
-        data_dir: Annotated[Path | None, DATA_DIR] = None,
-        download: Annotated[bool, DOWNLOAD] = False,
-        outside: Annotated[list[str] | None, OUTSIDE] = None,
-        hold: Annotated[Hold, HOLD] = "auto",
-        cache: Annotated[Path | None, CACHE] = None,
-        skip_broken: Annotated[bool, SKIP] = False,
+        reading: Reading = PLAIN,
         device: Annotated[str | None, DEVICE] = None,
         save_every: Annotated[float, SAVE] = 10.0,
         track_every: Annotated[int, TRACK] = 0,
@@ -100,14 +85,7 @@ def carry_out(
     goal: str,
     *,
     data: str,
-    size: int | None,
-    limit: int | None,
-    data_dir: Path | None,
-    download: bool,
-    outside: list[str] | None,
-    hold: Hold,
-    cache: Path | None,
-    skip_broken: bool,
+    reading: Reading,
     preset: list[str] | None,
     settings: list[str] | None,
     log: list[str] | None,
@@ -116,19 +94,9 @@ def carry_out(
 ) -> None:
     """Train, and say what came out."""
     from drpl import distributed, loggers, pipeline
-    from drpl.data import Reading, load
+    from drpl.data import load
     from drpl.rehearsal import rehearse
 
-    reading = Reading(
-        size=size,
-        limit=limit,
-        data_dir=data_dir,
-        download=download,
-        outside=tuple(outside or ()),
-        hold=hold,
-        cache=cache,
-        skip_broken=skip_broken,
-    )
     chosen = {
         "preset": named(preset),
         "settings": settings or (),
@@ -249,6 +217,7 @@ def predict(
 
 
 @app.command()
+@reads
 def noise(
     data: Annotated[str, DATA],
     noise: Annotated[str, typer.Option(help="For example uniform:0.2+ood:0.2.")],
@@ -256,17 +225,13 @@ def noise(
     ood: Annotated[str | None, OOD] = None,
     confusion: Annotated[Path | None, CONFUSION] = None,
     seed: Annotated[int, SEED] = 1,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    reading: Reading = PLAIN,
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.corrupt import Roots, corrupt
-    from drpl.data import Reading, load
+    from drpl.data import load
     from drpl.data.outside import with_outside
 
-    reading = Reading(size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()))
     loaded = with_outside(load(data, reading), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
@@ -279,6 +244,7 @@ def noise(
 
 
 @app.command()
+@reads
 def confusion(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .npz file to write.")],
@@ -292,19 +258,15 @@ def confusion(
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    reading: Reading = PLAIN,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Learn from clean data which classes look alike, for non-uniform noise."""
     from drpl.confusion import collect, learn, worst
-    from drpl.data import Reading, load
+    from drpl.data import load
     from drpl.data.outside import with_outside
 
-    reading = Reading(size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()))
     loaded = with_outside(load(data, reading), ood)
     if sources:
         found = collect(loaded, sources)
@@ -411,21 +373,17 @@ def figures(
 
 
 @app.command()
+@reads
 def doctor(
     data: Annotated[str, DATA],
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    reading: Reading = PLAIN,
     times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
 ) -> None:
     """Look a data set over before training: what is in it, what is odd, what it will take."""
     from drpl import doctor as practice
-    from drpl.data import Reading, load
+    from drpl.data import load
 
-    reading = Reading(
-        size=size, limit=limit, data_dir=data_dir, outside=tuple(outside or ()), skip_broken=True
-    )
+    reading = replace(reading, skip_broken=True)
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.all_presets() if times else []

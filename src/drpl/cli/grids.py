@@ -8,28 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.cli.commands import (
-    CACHE,
     CONFUSION,
     DATA,
-    DATA_DIR,
     DEVICE,
-    DOWNLOAD,
     DRY,
-    HOLD,
-    LIMIT,
     OOD,
-    OUTSIDE,
     PRESET,
     QUIET,
     SAVE,
-    SIZE,
-    SKIP,
     TRACK,
     app,
     named,
     stoppable,
 )
-from drpl.data import Hold, Reading
+from drpl.cli.reading import PLAIN, reads
+from drpl.data import Reading
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,6 +66,7 @@ GOAL = typer.Option(help="Whole methods, or detection of wrong labels only.")
 
 
 @app.command()
+@reads
 def compare(
     data: Annotated[str, DATA],
     methods: Annotated[str, METHODS],
@@ -84,14 +78,7 @@ def compare(
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, OWN_SET] = None,
     goal: Annotated[Goal, GOAL] = Goal.TRAIN,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
-    skip_broken: Annotated[bool, SKIP] = False,
+    reading: Reading = PLAIN,
     engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
     jobs: Annotated[int | None, JOBS] = None,
     device: Annotated[str | None, DEVICE] = None,
@@ -102,16 +89,6 @@ def compare(
     """Train methods under noises with several seeds, and put them side by side."""
     from drpl import grid
 
-    reading = Reading(
-        size=size,
-        limit=limit,
-        data_dir=data_dir,
-        download=download,
-        outside=tuple(outside or ()),
-        hold=hold,
-        cache=cache,
-        skip_broken=skip_broken,
-    )
     with stoppable():
         found = grid.compare(
             data,
@@ -136,6 +113,7 @@ def compare(
 
 
 @app.command()
+@reads
 def study(
     data: Annotated[str, DATA],
     out: Annotated[Path, FOLDER],
@@ -147,14 +125,7 @@ def study(
     confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, OWN_SET] = None,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
-    skip_broken: Annotated[bool, SKIP] = False,
+    reading: Reading = PLAIN,
     engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
     jobs: Annotated[int | None, JOBS] = None,
     device: Annotated[str | None, DEVICE] = None,
@@ -165,16 +136,6 @@ def study(
     """Compare methods under noises, with every table, figure, map and probe on one page."""
     from drpl import studying
 
-    reading = Reading(
-        size=size,
-        limit=limit,
-        data_dir=data_dir,
-        download=download,
-        outside=tuple(outside or ()),
-        hold=hold,
-        cache=cache,
-        skip_broken=skip_broken,
-    )
     with stoppable():
         found = studying.study(
             data,
@@ -204,6 +165,7 @@ def study(
 
 
 @app.command()
+@reads
 def reproduce(
     table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
     out: Annotated[
@@ -221,13 +183,7 @@ def reproduce(
     confusion: Annotated[Path | None, CONFUSION] = None,
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, OWN_SET] = None,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    download: Annotated[bool, DOWNLOAD] = False,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
-    hold: Annotated[Hold, HOLD] = "auto",
-    cache: Annotated[Path | None, CACHE] = None,
+    reading: Reading = PLAIN,
     engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
     jobs: Annotated[int | None, JOBS] = None,
     device: Annotated[str | None, DEVICE] = None,
@@ -239,15 +195,6 @@ def reproduce(
     """Run the grid of one of the paper's tables, and put its figures beside ours."""
     from drpl import reproduce as tables
 
-    reading = Reading(
-        size=size,
-        limit=limit,
-        data_dir=data_dir,
-        download=download,
-        outside=tuple(outside or ()),
-        hold=hold,
-        cache=cache,
-    )
     wanted = tables.Wanted(
         table,
         scale=scale.value,

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from drpl.cli.commands import CONFUSION, DATA_DIR, LIMIT, OOD, OUTSIDE, SIZE, app
+from drpl.cli.commands import CONFUSION, OOD, app
+from drpl.cli.reading import DATA_DIR, LIMIT, OUTSIDE, SIZE
 
 
 @app.command()

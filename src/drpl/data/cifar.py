@@ -75,4 +75,6 @@ def class_names(path: Path, key: str) -> Sequence[str]:
 def partial(root: Path, numbers: Sequence[int], count: int) -> str:
     """The sentence that says what is missing."""
     have = ", ".join(map(str, numbers))
-    return f"{root.name} has batch {have} of {BATCHES}: {count:,} training images, not all"
+    return (
+        f"{root.resolve().name} has batch {have} of {BATCHES}: {count:,} training images, not all"
+    )
