@@ -35,8 +35,10 @@ format: setup ## Let ruff format and mend what it can
 slow: setup ## The long experiments: kills at random moments, three seeds of the demo
 	$(BIN)/python -m pytest -m slow
 
-bench: setup ## Speed ratios and the demo's figures, written to benchmarks/results/
+bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchmarks/results/
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/vectors.py
+	$(BIN)/python -m benchmarks.cleaning
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
 
 mini: setup ## Every method under four noises on Fashion-MNIST (about three hours of one core)
