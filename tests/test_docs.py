@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -70,6 +71,47 @@ def test_the_table_of_probes_is_the_measured_one() -> None:
     text = (ROOT / "docs" / "memorisation.md").read_text()
     (shown,) = re.findall(r"<!-- probes -->\n(.*?)<!-- end -->", text, re.DOTALL)
     assert shown.splitlines()[2:] == wanted
+
+
+def cleaning_table(found: dict[str, Any]) -> str:
+    """What docs/cleaning.md says of the measured figures."""
+    one, every = found["folder"], found["vectors"]
+    rate = one["noise rate"]
+    rows = {
+        "samples, of these wrong": f"{one['samples']:,}, {one['wrong'] / one['samples']:.1%}",
+        "noise rate, estimated": f"{rate['value']:.1%} ({rate['low']:.1%} to {rate['high']:.1%})",
+        "AUROC of `p_noisy`": f"{one['auroc']:.4f}",
+        "precision and recall of `issues.csv`": f"{one['precision']:.3f}, {one['recall']:.3f}",
+        "suggested label right, of the mislabelled": f"{one['suggested']:.3f}",
+        "AUROC of `strangeness`, none of the classes against mislabelled": f"{one['verdict']:.3f}",
+        "seconds": str(one["seconds"]),
+    }
+    lines = ["| the tutorial's folder, default budget | |", "| --- | ---: |"]
+    lines += [f"| {name} | {value} |" for name, value in rows.items()]
+    right = found["intervals that contain the truth"]
+    widest = max(case["high"] - case["low"] for case in every)
+    least = min(case["precision"] for case in every)
+    lines += [
+        "",
+        f"Of {len(every)} sets of vectors with {min(c['wrong'] for c in every):.0%} to "
+        f"{max(c['wrong'] for c in every):.0%} wrong labels, half of them with unequal classes, "
+        f"the interval contained the truth {right} times; it was at most {widest:.1%} wide, and "
+        f"of the listed labels at least {least:.1%} were wrong.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_the_figures_of_cleaning_are_the_measured_ones() -> None:
+    found = json.loads((RESULTS / "cleaning.json").read_text())
+    text = (ROOT / "docs" / "cleaning.md").read_text()
+    (shown,) = re.findall(r"<!-- cleaning -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    assert shown.split() == cleaning_table(found).split()
+    one = found["folder"]
+    kinds, tutorial = one["verdicts"], " ".join((ROOT / "docs" / "tutorial.md").read_text().split())
+    assert (
+        f"{kinds['mislabelled']} look like another class, {kinds['outside']} look like" in tutorial
+    )
+    assert f"{one['issues']} are suspicious enough" in tutorial
 
 
 def test_the_time_of_vectors_is_the_measured_one() -> None:
