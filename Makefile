@@ -41,7 +41,7 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 	$(BIN)/python -m benchmarks.cleaning
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
 
-mini: setup ## Every method under four noises on Fashion-MNIST (about three hours of one core)
+mini: setup ## Every method under four noises on Fashion-MNIST (some hours of one core)
 	$(BIN)/python benchmarks/mini.py
 
 screenshots: setup ## The pictures of the docs, by a headless Chromium
