@@ -1,11 +1,14 @@
 """What a person sees while training runs: bars in a terminal, plain lines elsewhere."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+SHOWN = 5  # notes on the data; a folder of thousands may have as many
 
 
 class Display:
@@ -41,6 +44,13 @@ class Display:
     def note(self, text: str) -> None:
         """A sentence that the user should read."""
         self.console.print(f"note: {text}", soft_wrap=True, markup=False)
+
+    def notes(self, texts: Sequence[str]) -> None:
+        """The first few of what was noted about the data."""
+        for text in texts[:SHOWN]:
+            self.note(text)
+        if len(texts) > SHOWN:
+            self.note(f"and {len(texts) - SHOWN} more, which result.json lists")
 
     def stage(self, name: str, epochs: int, done: int) -> "StageDisplay":
         """A new bar, or the head line of a stage."""

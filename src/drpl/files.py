@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from drpl.errors import StorageError
+from drpl.errors import RunError, StorageError
 
 
 @contextlib.contextmanager
@@ -23,6 +23,18 @@ def storing(path: Path) -> Iterator[None]:
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}; free some space or choose another "
             "folder, then run the same command again"
+        ) from error
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file of a run makes its reader raise into a sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RunError(
+            f"{path} is damaged ({reason}); copy it again, or train in a new folder"
         ) from error
 
 

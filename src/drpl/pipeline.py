@@ -28,8 +28,6 @@ from drpl.record import finish, provenance
 from drpl.result import Result
 from drpl.run import Machine, Outcome, Run
 
-SHOWN = 5  # notes on the data that are shown before training
-
 Method = Callable[[Run, Any], Outcome]
 
 
@@ -103,10 +101,7 @@ def train(
                 made = provenance(machine, loaded.origin, confusion)
                 write_json(folder / "provenance.json", made)
             hidden = replace(loaded, train=replace(loaded.train, truth=None))
-            for note in loaded.notes[:SHOWN]:
-                display.note(note)
-            if len(loaded.notes) > SHOWN:
-                display.note(f"and {len(loaded.notes) - SHOWN} more, which result.json lists")
+            display.notes(loaded.notes)
             truth = loaded.train.truth if recipe.oracle else None
             run = Run(hidden, recipe.config, seed, folder, machine, display, network, truth, logs)
             outcome = recipe.towards(goal)(run, recipe.config)

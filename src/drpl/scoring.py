@@ -1,7 +1,6 @@
 """Finished runs judged by detectors: their folders hold all that it takes."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from drpl.detection import DETECTORS, Detector, metrics
 from drpl.detection.detectors import kept
 from drpl.detection.evidence import Evidence
 from drpl.errors import ConfigError, DrplError, RunError
-from drpl.files import write_whole
+from drpl.files import reading, write_whole
 from drpl.result import Result
 
 FIGURES = ("auroc", "tpr", "fpr", "precision", "recall")
@@ -115,18 +114,6 @@ def read_evidence(path: Path, labels: Tensor) -> Evidence:
             if not bool(torch.isfinite(table).all()):
                 raise ValueError(f"{name} is not finite everywhere")
     return evidence
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file makes its reader raise into a sentence."""
-    try:
-        yield
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(
-            f"{path} is damaged ({reason}); copy it again, or train in a new folder"
-        ) from error
 
 
 def write_scores(run: Result, suspicions: dict[str, NDArray[Any]]) -> None:

@@ -126,19 +126,9 @@ def study(
     parts.make("detectors.csv", partial(scored, runs, folder), runs)
     looks: dict[str, Path] = {}
     for case, mine in cases(runs).items():
-        name = case[1] or "none"
-        parts.make(f"figures of {name}", partial(pictured, mine, folder / "figures"), mine)
-        if mine[0].detection is None:
-            parts.notes.append(
-                f"{named(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
-                "and looks at wrong labels that were not detected"
-            )
-            continue
-        for method, (first, *_) in by_method(mine).items():
-            place = Path("look") / as_name(name) / method
-            see = partial(looked, first, source, folder / place, more.get("confusion"))
-            if parts.make(str(place), see, [first]):
-                looks[title(first)] = folder / place / "look.svg"
+        name = f"figures of {case[1] or 'none'}"
+        parts.make(name, partial(pictured, mine, folder / "figures"), mine)
+        looks |= looks_at(parts, case, mine, source, more.get("confusion"))
     own = data.outside if isinstance(data, Data) else None
     about = [*map(identity, (target, ood, own)), reading and reading.outside]
     test = partial(probed, runs, target, source, reading, folder / "probes")
@@ -239,6 +229,29 @@ def pictured(runs: Sequence[Result], folder: Path) -> Made:
         "few epochs"
     )
     return figures(runs, folder), [note] if blind else ()
+
+
+def looks_at(
+    parts: Parts,
+    case: tuple[str, str | None],
+    runs: Sequence[Result],
+    source: Callable[[], Data],
+    confusion: Path | str | None,
+) -> dict[str, Path]:
+    """A picture of maps for each method under one noise, by title, if the truth is known."""
+    if runs[0].detection is None:
+        parts.notes.append(
+            f"{named(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
+            "and looks at wrong labels that were not detected"
+        )
+        return {}
+    looks = {}
+    for method, (first, *_) in by_method(runs).items():
+        place = Path("look") / as_name(case[1] or "none") / method
+        see = partial(looked, first, source, parts.folder / place, confusion)
+        if parts.make(str(place), see, [first]):
+            looks[title(first)] = parts.folder / place / "look.svg"
+    return looks
 
 
 def looked(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.cli.commands import DATA, DEVICE, QUIET, SEED, app, stoppable
-from drpl.cli.reading import PLAIN, reads
+from drpl.cli.reading import reads
 from drpl.data import Reading
 from drpl.errors import ConfigError
 
@@ -34,7 +34,8 @@ def clean(
         int, typer.Option(help="Seeds to train with, for a better interval.", min=1)
     ] = 1,
     seed: Annotated[int, SEED] = 1,
-    reading: Reading = PLAIN,
+    *,
+    reading: Reading,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.catalogue import Entry
-from drpl.cli.reading import PLAIN, reads
+from drpl.cli.reading import reads
 from drpl.data import Reading
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def define(goal: str, about: str) -> None:
         settings: Annotated[list[str] | None, SET] = None,
         seed: Annotated[int, SEED] = 1,
         out: Annotated[Path | None, OUT] = None,
-        reading: Reading = PLAIN,
+        *,
+        reading: Reading,
         device: Annotated[str | None, DEVICE] = None,
         save_every: Annotated[float, SAVE] = 10.0,
         track_every: Annotated[int, TRACK] = 0,
@@ -225,7 +226,8 @@ def noise(
     ood: Annotated[str | None, OOD] = None,
     confusion: Annotated[Path | None, CONFUSION] = None,
     seed: Annotated[int, SEED] = 1,
-    reading: Reading = PLAIN,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.corrupt import Roots, corrupt
@@ -258,7 +260,8 @@ def confusion(
     preset: Annotated[list[str] | None, PRESET] = None,
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
-    reading: Reading = PLAIN,
+    *,
+    reading: Reading,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
@@ -376,7 +379,8 @@ def figures(
 @reads
 def doctor(
     data: Annotated[str, DATA],
-    reading: Reading = PLAIN,
+    *,
+    reading: Reading,
     times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
 ) -> None:
     """Look a data set over before training: what is in it, what is odd, what it will take."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,8 @@ from drpl.cli.commands import (
     named,
     stoppable,
 )
-from drpl.cli.reading import PLAIN, reads
+from drpl.cli.reading import READING
+from drpl.cli.sharing import Group, takes
 from drpl.data import Reading
 from drpl.errors import ConfigError
 
@@ -64,167 +65,20 @@ TARGET = typer.Option(
 )
 GOAL = typer.Option(help="Whole methods, or detection of wrong labels only.")
 
-
-@app.command()
-@reads
-def compare(
-    data: Annotated[str, DATA],
-    methods: Annotated[str, METHODS],
-    out: Annotated[Path, FOLDER],
-    noises: Annotated[list[str] | None, NOISES] = None,
-    seeds: Annotated[str, SEEDS] = "1",
-    ood: Annotated[str | None, OOD] = None,
-    confusion: Annotated[Path | None, CONFUSION] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, OWN_SET] = None,
-    goal: Annotated[Goal, GOAL] = Goal.TRAIN,
-    reading: Reading = PLAIN,
-    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
-    jobs: Annotated[int | None, JOBS] = None,
-    device: Annotated[str | None, DEVICE] = None,
-    save_every: Annotated[float, SAVE] = 10.0,
-    track_every: Annotated[int, TRACK] = 0,
-    quiet: Annotated[bool, QUIET] = False,
-) -> None:
-    """Train methods under noises with several seeds, and put them side by side."""
-    from drpl import grid
-
-    with stoppable():
-        found = grid.compare(
-            data,
-            methods=words(methods),
-            noises=noises or (),
-            seeds=numbers(seeds),
-            out=out,
-            ood=ood,
-            reading=reading,
-            preset=named(preset),
-            settings=settings or (),
-            engine=engine.value,
-            jobs=jobs,
-            device=device,
-            quiet=quiet,
-            confusion=confusion,
-            goal=goal.value,
-            save_every=save_every,
-            track_every=track_every,
-        )
-    conclude([found])
-
-
-@app.command()
-@reads
-def study(
-    data: Annotated[str, DATA],
-    out: Annotated[Path, FOLDER],
-    noises: Annotated[list[str] | None, NOISES] = None,
-    methods: Annotated[str, METHODS] = "cross_entropy,mixup,drpl",
-    seeds: Annotated[str, SEEDS] = "1",
-    target: Annotated[str | None, TARGET] = None,
-    ood: Annotated[str | None, OOD] = None,
-    confusion: Annotated[Path | None, CONFUSION] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, OWN_SET] = None,
-    reading: Reading = PLAIN,
-    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
-    jobs: Annotated[int | None, JOBS] = None,
-    device: Annotated[str | None, DEVICE] = None,
-    save_every: Annotated[float, SAVE] = 10.0,
-    track_every: Annotated[int, TRACK] = 3,
-    quiet: Annotated[bool, QUIET] = False,
-) -> None:
-    """Compare methods under noises, with every table, figure, map and probe on one page."""
-    from drpl import studying
-
-    with stoppable():
-        found = studying.study(
-            data,
-            methods=words(methods),
-            noises=noises or (),
-            seeds=numbers(seeds),
-            out=out,
-            target=target,
-            ood=ood,
-            reading=reading,
-            preset=named(preset),
-            settings=settings or (),
-            engine=engine.value,
-            jobs=jobs,
-            device=device,
-            quiet=quiet,
-            confusion=confusion,
-            save_every=save_every,
-            track_every=track_every,
-        )
-    typer.echo(found.comparison.text)
-    for note in found.notes:
-        typer.echo(f"note: {note}")
-    there = sorted(path.name for path in out.iterdir() if path.name[0] != ".")
-    typer.echo(f"all is in {out}: {', '.join(there)}")
-    complain([found.comparison])
-
-
-@app.command()
-@reads
-def reproduce(
-    table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder [default: runs/TABLE-SCALE].")
-    ] = None,
-    scale: Annotated[
-        Scale, typer.Option(help="As in the paper, or a small version on small data.")
-    ] = Scale.PAPER,
-    data: Annotated[
-        str | None,
-        typer.Option(help="With --scale mini [default: fashion-mnist if found, else digits]."),
-    ] = None,
-    seeds: Annotated[str, SEEDS] = "1",
-    ood: Annotated[str | None, OOD] = None,
-    confusion: Annotated[Path | None, CONFUSION] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, OWN_SET] = None,
-    reading: Reading = PLAIN,
-    engine: Annotated[Engine, ENGINE] = Engine.LOCAL,
-    jobs: Annotated[int | None, JOBS] = None,
-    device: Annotated[str | None, DEVICE] = None,
-    save_every: Annotated[float, SAVE] = 10.0,
-    track_every: Annotated[int, TRACK] = 0,
-    dry_run: Annotated[bool, DRY] = False,
-    quiet: Annotated[bool, QUIET] = False,
-) -> None:
-    """Run the grid of one of the paper's tables, and put its figures beside ours."""
-    from drpl import reproduce as tables
-
-    wanted = tables.Wanted(
-        table,
-        scale=scale.value,
-        data=data,
-        seeds=numbers(seeds),
-        preset=tuple(named(preset)),
-        settings=tuple(settings or ()),
-        ood=ood,
-        confusion=confusion,
-        reading=reading,
-        device=device,
-    )
-    if dry_run:
-        for line in chain(tables.listing(wanted), tables.forecast(wanted)):
-            typer.echo(line)
-        return
-    wanted.check()
-    if gone := wanted.left_out():
-        typer.echo(f"note: not in this library, and left out: {', '.join(gone)}", err=True)
-    with stoppable():
-        found = tables.reproduce(
-            wanted,
-            out or Path("runs") / f"{table}-{scale.value}",
-            engine=engine.value,
-            jobs=jobs,
-            quiet=quiet,
-            save_every=save_every,
-            track_every=track_every,
-        )
-    conclude(found)
+RUNS: dict[str, tuple[Any, Any]] = {  # what the runs of a grid have in common
+    "seeds": (Annotated[str, SEEDS], "1"),
+    "ood": (Annotated[str | None, OOD], None),
+    "confusion": (Annotated[Path | None, CONFUSION], None),
+    "preset": (Annotated[list[str] | None, PRESET], None),
+    "settings": (Annotated[list[str] | None, OWN_SET], None),
+    "device": (Annotated[str | None, DEVICE], None),
+}
+WORK: dict[str, tuple[Any, Any]] = {  # how they are carried out
+    "engine": (Annotated[Engine, ENGINE], Engine.LOCAL),
+    "jobs": (Annotated[int | None, JOBS], None),
+    "save_every": (Annotated[float, SAVE], 10.0),
+    "quiet": (Annotated[bool, QUIET], False),
+}
 
 
 def words(text: str) -> list[str]:
@@ -238,6 +92,110 @@ def numbers(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in words(text))
     except ValueError:
         raise ConfigError(f"--seeds {text}: write whole numbers, for example 1,2,3") from None
+
+
+def alike(
+    *, seeds: str, preset: list[str] | None, settings: list[str] | None, **more: Any
+) -> dict[str, Any]:
+    """What the runs have in common, from the options."""
+    chosen = {"preset": tuple(named(preset)), "settings": tuple(settings or ())}
+    return {"seeds": numbers(seeds), **chosen, **more}
+
+
+runs_many = takes(reading=READING, runs=Group(RUNS, alike), work=Group(WORK, dict))
+
+
+@app.command()
+@runs_many
+def compare(
+    data: Annotated[str, DATA],
+    methods: Annotated[str, METHODS],
+    out: Annotated[Path, FOLDER],
+    noises: Annotated[list[str] | None, NOISES] = None,
+    *,
+    runs: dict[str, Any],
+    goal: Annotated[Goal, GOAL] = Goal.TRAIN,
+    reading: Reading,
+    work: dict[str, Any],
+    track_every: Annotated[int, TRACK] = 0,
+) -> None:
+    """Train methods under noises with several seeds, and put them side by side."""
+    from drpl import grid
+
+    grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
+    with stoppable():
+        found = grid.compare(
+            data, out=out, goal=goal, reading=reading, track_every=track_every, **grids
+        )
+    conclude([found])
+
+
+@app.command()
+@runs_many
+def study(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, FOLDER],
+    noises: Annotated[list[str] | None, NOISES] = None,
+    methods: Annotated[str, METHODS] = "cross_entropy,mixup,drpl",
+    target: Annotated[str | None, TARGET] = None,
+    *,
+    runs: dict[str, Any],
+    reading: Reading,
+    work: dict[str, Any],
+    track_every: Annotated[int, TRACK] = 3,
+) -> None:
+    """Compare methods under noises, with every table, figure, map and probe on one page."""
+    from drpl import studying
+
+    grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
+    with stoppable():
+        found = studying.study(
+            data, out=out, target=target, reading=reading, track_every=track_every, **grids
+        )
+    typer.echo(found.comparison.text)
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    there = sorted(path.name for path in out.iterdir() if path.name[0] != ".")
+    typer.echo(f"all is in {out}: {', '.join(there)}")
+    complain([found.comparison])
+
+
+@app.command()
+@runs_many
+def reproduce(
+    table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder [default: runs/TABLE-SCALE].")
+    ] = None,
+    scale: Annotated[
+        Scale, typer.Option(help="As in the paper, or a small version on small data.")
+    ] = Scale.PAPER,
+    data: Annotated[
+        str | None,
+        typer.Option(help="With --scale mini [default: fashion-mnist if found, else digits]."),
+    ] = None,
+    *,
+    runs: dict[str, Any],
+    reading: Reading,
+    work: dict[str, Any],
+    track_every: Annotated[int, TRACK] = 0,
+    dry_run: Annotated[bool, DRY] = False,
+) -> None:
+    """Run the grid of one of the paper's tables, and put its figures beside ours."""
+    from drpl import reproduce as tables
+
+    wanted = tables.Wanted(table, scale=scale.value, data=data, reading=reading, **runs)
+    if dry_run:
+        for line in chain(tables.listing(wanted), tables.forecast(wanted)):
+            typer.echo(line)
+        return
+    wanted.check()
+    if gone := wanted.left_out():
+        typer.echo(f"note: not in this library, and left out: {', '.join(gone)}", err=True)
+    folder = out or Path("runs") / f"{table}-{scale.value}"
+    with stoppable():
+        found = tables.reproduce(wanted, folder, track_every=track_every, **work)
+    conclude(found)
 
 
 def conclude(found: "list[Comparison]") -> None:

@@ -1,13 +1,11 @@
 """The options that say how a data set is read: the same for every command that reads one."""
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from drpl.cli.sharing import Group, takes
 from drpl.data import Hold, Reading
 
 SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
@@ -22,8 +20,7 @@ HOLD = typer.Option(
 CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 
-PLAIN = Reading()  # stands in a command's signature where its options will be
-OPTIONS: dict[str, tuple[Any, Any]] = {  # of `Reading`, with their defaults
+OPTIONS: dict[str, tuple[Any, Any]] = {
     "size": (Annotated[int | None, SIZE], None),
     "limit": (Annotated[int | None, LIMIT], None),
     "data_dir": (Annotated[Path | None, DATA_DIR], None),
@@ -35,23 +32,10 @@ OPTIONS: dict[str, tuple[Any, Any]] = {  # of `Reading`, with their defaults
 }
 
 
-def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options in place of its parameter `reading`."""
-    parameters: list[Parameter] = []
-    for parameter in signature(command).parameters.values():
-        if parameter.name != "reading":
-            parameters.append(parameter)
-            continue
-        for name, (hint, default) in OPTIONS.items():
-            kind = Parameter.POSITIONAL_OR_KEYWORD
-            parameters.append(Parameter(name, kind, default=default, annotation=hint))
+def gathered(*, outside: list[str] | None, **more: Any) -> Reading:
+    """How to read, from the options."""
+    return Reading(outside=tuple(outside or ()), **more)
 
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        told = {name: given.pop(name) for name in OPTIONS}
-        told["outside"] = tuple(told["outside"] or ())
-        command(**given, reading=Reading(**told))
 
-    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
-    with_options.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    return with_options
+READING = Group(OPTIONS, gathered)
+reads = takes(reading=READING)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from drpl.files import as_name, write_whole
 from drpl.reporting import curves, flow, histograms, matrices, roc
 from drpl.reporting.reading import cases, find, named, title
@@ -10,6 +12,7 @@ from drpl.reporting.style import Picture, strokes
 from drpl.result import Result
 
 Strokes = dict[str, tuple[str, str]]
+Drawn = tuple[str, str, Figure | None]  # a headline, what to see, and the figure if there is one
 
 
 def figures(places: Sequence[Path | str | Result], folder: Path | str) -> list[Path]:
@@ -40,12 +43,19 @@ def every(runs: Sequence[Result], look: Strokes) -> Iterator[Picture]:
         yield from of_run(run)
 
 
+def pictures(name: str, drawn: dict[str, Drawn]) -> Iterator[Picture]:
+    """Those that could be drawn."""
+    for kind, (head, about, figure) in drawn.items():
+        if figure is not None:
+            yield Picture(f"{name}-{kind}", head, about, figure)
+
+
 def of_case(
     case: tuple[str, str | None], runs: Sequence[Result], look: Strokes
 ) -> Iterator[Picture]:
     """What compares the runs on one data set under one noise."""
     name, text = as_name("-".join(filter(None, (case[0], case[1] or "none")))), named(case)
-    drawn = {
+    drawn: dict[str, Drawn] = {
         "accuracy": (
             "Accuracy over epochs",
             "Share of the test images named rightly after every epoch, mean over seeds. The dot is "
@@ -68,15 +78,13 @@ def of_case(
             curves.losses(runs, f"Losses over epochs: {text}"),
         ),
     }
-    for kind, (head, about, figure) in drawn.items():
-        if figure is not None:
-            yield Picture(f"{name}-{kind}", head, about, figure)
+    return pictures(name, drawn)
 
 
 def of_run(run: Result) -> Iterator[Picture]:
     """What shows how one run decided."""
     name, text = as_name(title(run).replace(", ", "-").replace(" ", "-")), title(run)
-    drawn = {
+    drawn: dict[str, Drawn] = {
         "histogram": (
             "Losses when labels were judged",
             "How often each loss occurs, with both components of the fitted mixture where there is "
@@ -108,6 +116,4 @@ def of_run(run: Result) -> Iterator[Picture]:
             flow.flow(run, f"From labels to predictions: {text}"),
         ),
     }
-    for kind, (head, about, figure) in drawn.items():
-        if figure is not None:
-            yield Picture(f"{name}-{kind}", head, about, figure)
+    return pictures(name, drawn)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from drpl.files import write_whole
-from drpl.reporting.reading import arrays, reading, samples, split
+from drpl.files import reading, write_whole
+from drpl.reporting.reading import arrays, samples, split
 from drpl.result import Result
 
 MOST = 300  # images in all

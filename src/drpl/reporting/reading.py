@@ -2,8 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drpl.errors import RunError
+from drpl.files import reading
 from drpl.result import Result
 
 Arrays = dict[str, NDArray[Any]]
@@ -29,16 +29,6 @@ def find(places: Iterable[Path | str]) -> list[Result]:
             raise RunError(f"{place} is not the folder of a run: it has no result.json")
         folders |= dict.fromkeys(found)
     return [Result.so_far(folder) for folder in folders]
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file makes its reader raise into a sentence."""
-    try:
-        yield
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(f"{path} is damaged ({reason}); copy it again") from error
 
 
 def arrays(run: Result, name: str, *keys: str) -> Arrays | None:

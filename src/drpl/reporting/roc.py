@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from drpl.files import reading
 from drpl.reporting.curves import beside
-from drpl.reporting.reading import by_method, reading, samples, split, wrong
+from drpl.reporting.reading import by_method, samples, split, wrong
 from drpl.reporting.style import EITHER, PAPER, head, legend, panels, strokes
 from drpl.result import Result
 
