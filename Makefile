@@ -40,9 +40,11 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python -m benchmarks.cleaning
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
+	$(BIN)/python benchmarks/pages.py
 
 mini: setup ## Every method under four noises on Fashion-MNIST (some hours of one core)
 	$(BIN)/python benchmarks/mini.py
+	$(BIN)/python benchmarks/pages.py
 
 screenshots: setup ## The pictures of the docs, by a headless Chromium
 	DRPL_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/cleaning/test_tutorial.py

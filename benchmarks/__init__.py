@@ -1,0 +1,1 @@
+"""Measurements that README and docs quote; each is a script."""

@@ -1,0 +1,135 @@
+"""Put what was measured into README and docs.
+
+    python benchmarks/pages.py
+
+In each page, what stands between `<!-- NAME -->` and `<!-- end -->` is made here from the files
+that the other benchmarks wrote to `results/`.
+"""
+
+import json
+import re
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if (new := filled(text)) != text:
+            page.write_text(new, "utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+def filled(text: str) -> str:
+    """A page with its tables as they were measured."""
+    return MADE.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], text)
+
+
+def measured(name: str) -> Any:
+    """The content of a JSON file of results."""
+    return json.loads((RESULTS / name).read_text("utf-8"))
+
+
+def table(head: str, rows: list[list[str]], names: int = 1) -> str:
+    """A table in Markdown; all but the first columns are numbers."""
+    lines = [head.split(", "), ["---"] * names + ["---:"] * (head.count(", ") + 1 - names), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def demo() -> str:
+    """The digits with 60 % noise: means over seeds."""
+    rows = []
+    for method in ("cross_entropy", "mixup", "drpl"):
+        runs = [run for run in measured("demo.json") if run["method"] == method]
+        cells = [f"{mean(run['accuracy'][key] for run in runs):.2f}" for key in ("last", "best")]
+        for key in ("auroc", "tpr", "fpr"):
+            cells.append(f"{mean(run['detection'][key] for run in runs):.4f}")
+        rows.append([f"`{method}`", *cells, f"{mean(run['seconds'] for run in runs):.0f}"])
+    return table("method, accuracy last (%), best (%), AUROC, TPR, FPR, seconds", rows)
+
+
+def mini() -> str:
+    """Every table of the mini benchmark."""
+    return (RESULTS / "mini" / "summary.md").read_text("utf-8")
+
+
+def accuracy() -> str:
+    """The first of them."""
+    return mini().split("\n\n")[0] + "\n"
+
+
+def losses() -> str:
+    """The last of them: how well the losses of DRPL's stages separate."""
+    return mini().split("\n\n")[-1]
+
+
+def humans() -> str:
+    """CIFAR-10N's human labels."""
+    names = {"drpl": "DRPL", "cleanlab": "cleanlab", "cross_entropy": "small loss"}
+    rows = [
+        [
+            names[row.detector],
+            f"`{row.score}`",
+            f"{row.auroc:.3f}",
+            f"{row.precision:.3f}",
+            f"{row.images:,}",
+        ]
+        for row in pd.read_csv(RESULTS / "humans" / "table.csv").itertuples()
+    ]
+    return table("detector, score, AUROC, precision, images shown", rows, names=2)
+
+
+def probes() -> str:
+    """Linear probes by depth."""
+    rows = []
+    found = pd.read_csv(RESULTS / "probes" / "probes.csv", keep_default_na=False)
+    for (method, noise), mine in found.groupby(["method", "noise"], sort=False):
+        case = "clean labels" if noise == "none" else noise
+        name = f"`{method}`, {case}" if noise else "untrained"
+        rows.append([name, *(f"{value:.2f}" for value in mine.accuracy)])
+    return table("accuracy (%) after block, 1, 2, 3, 4", rows)
+
+
+def cleaning() -> str:
+    """The tutorial's folder, and the intervals of the noise rate."""
+    found = measured("cleaning.json")
+    one, every = found["folder"], found["vectors"]
+    rate = one["noise rate"]
+    rows = {
+        "samples, of these wrong": f"{one['samples']:,}, {one['wrong'] / one['samples']:.1%}",
+        "noise rate, estimated": f"{rate['value']:.1%} ({rate['low']:.1%} to {rate['high']:.1%})",
+        "AUROC of `p_noisy`": f"{one['auroc']:.4f}",
+        "precision and recall of `issues.csv`": f"{one['precision']:.3f}, {one['recall']:.3f}",
+        "suggested label right, of the mislabelled": f"{one['suggested']:.3f}",
+        "AUROC of `strangeness`, none of the classes against mislabelled": f"{one['verdict']:.3f}",
+        "seconds": str(one["seconds"]),
+    }
+    least, most = (f"{end(case['wrong'] for case in every):.0%}" for end in (min, max))
+    widest = max(case["high"] - case["low"] for case in every)
+    words = (
+        f"Of {len(every)} sets of vectors with {least} to {most} wrong labels, half of them with "
+        "unequal classes, the interval contained the truth "
+        f"{found['intervals that contain the truth']} times; it was at most {widest:.1%} wide, "
+        f"and of the listed labels at least {min(case['precision'] for case in every):.1%} were "
+        "wrong."
+    )
+    head = "the tutorial's folder with the default budget, measured"
+    return table(head, [[*row] for row in rows.items()]) + f"\n{textwrap.fill(words, 100)}\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    made.__name__: made for made in (demo, mini, accuracy, losses, humans, probes, cleaning)
+}
+
+if __name__ == "__main__":
+    main()
