@@ -42,7 +42,7 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
 	$(BIN)/python benchmarks/pages.py
 
-mini: setup ## Every method under four noises on Fashion-MNIST (some hours of one core)
+mini: setup ## Every method under four noises on Fashion-MNIST (three hours of one core)
 	$(BIN)/python benchmarks/mini.py
 	$(BIN)/python benchmarks/pages.py
 

@@ -1,6 +1,6 @@
 """The mini benchmark: every method under the paper's four kinds of noise, on two CPU cores.
 
-    python benchmarks/mini.py [--out FOLDER]        some hours of one core
+    python benchmarks/mini.py [--out FOLDER]        three hours of one core, half of that on two
 
 Real images, the paper's proportions, a network small enough for a laptop: 1,200 images of six
 classes of Fashion-MNIST at 14 x 14 pixels, the other four classes being the intruders; and, where
