@@ -129,7 +129,7 @@ def blobs(
 
 @pytest.mark.parametrize(
     ("cases", "least"),
-    [(range(0, 20, 3), 6), pytest.param(range(20), 17, marks=pytest.mark.slow)],
+    [(range(0, 20, 5), 3), pytest.param(range(20), 17, marks=pytest.mark.slow)],
     ids=["some", "all"],
 )
 def test_the_interval_contains_the_noise_rate(
