@@ -21,19 +21,19 @@ from scipy.stats import beta
 from torch import Tensor, nn, optim
 
 from drpl.data import cached
-from drpl.data.augment import CropFlip, Normalise
 from drpl.data.decoding import decode
 from drpl.data.images import Images, TensorImages
+from drpl.data.transforms import CropFlip, Normalise
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture, Scale
 from drpl.detection.split import detect
 from drpl.files import write_json
 from drpl.methods.cross_entropy import Classify
 from drpl.methods.pseudo_label import PseudoLabel, SemiSupervised
-from drpl.networks import build
-from drpl.record import versions
-from drpl.training.equations import cross_entropy, one_hot
+from drpl.networks.build import build_network
+from drpl.runs.record import versions
 from drpl.training.loop import fit
+from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
 
@@ -55,7 +55,7 @@ def best_of_interleaved(*jobs: Callable[[], object], rounds: int = ROUNDS) -> li
 
 def network() -> nn.Module:
     torch.manual_seed(SEED)
-    return build("preact_resnet18", (3, 32, 32), classes=10, width=16)
+    return build_network("preact_resnet18", (3, 32, 32), classes=10, width=16)
 
 
 def bare(forwards: int) -> Callable[[], None]:

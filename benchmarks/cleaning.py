@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.cleaning.messy import messy_digits
 from tests.cleaning.test_clean import blobs, figures_of
+from tests.support.messy import messy_digits
 
 from drpl import clean
-from drpl.data import Reading
+from drpl.data.sources import ReadOptions
 from drpl.files import write_json
-from drpl.record import versions
+from drpl.runs.record import versions
 
 RESULTS = Path("benchmarks/results/cleaning.json")
 CASES, SEED = 20, 1
@@ -40,7 +40,7 @@ def folder(place: Path) -> dict[str, Any]:
     """The messy folder."""
     messy, began = messy_digits(place / "photos", 0.3, 0.1), time.monotonic()
     found = clean(
-        str(messy.folder), place / "cleaned", reading=Reading(skip_broken=True), seed=SEED
+        str(messy.folder), place / "cleaned", read_options=ReadOptions(skip_broken=True), seed=SEED
     )
     wrong = [messy.wrong(path) for path in messy.truth]
     return {

@@ -21,13 +21,15 @@ from cleanlab.rank import get_label_quality_scores
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from drpl import files, model, pipeline
-from drpl.cleaning.planning import lasting
-from drpl.data import Reading, load
-from drpl.data.dataset import Data
+from drpl import files
+from drpl.cleaning.plan import scale_epochs
+from drpl.data.dataset import DatasetSplits
 from drpl.data.reduced import taken
-from drpl.record import versions
-from drpl.reporting.table import as_csv
+from drpl.data.sources import ReadOptions, load
+from drpl.report.table import as_csv
+from drpl.runs import execute as pipeline
+from drpl.runs import model
+from drpl.runs.record import versions
 
 IMAGES, FOLDS, SEED, BATCH = 20_000, 5, 1, 128
 TWICE = 4 / 3  # the cost of a step that predicts plain images before it learns mixed ones
@@ -41,7 +43,7 @@ def main() -> None:
     words.add_argument("--data-dir", type=Path, help="where the data sets are")
     words.add_argument("--effort", type=float, default=0.4, help="share of the preset's epochs")
     asked = words.parse_args()
-    data = load("cifar10n:worse_label", Reading(size=16, data_dir=asked.data_dir))
+    data = load("cifar10n:worse_label", ReadOptions(size=16, data_dir=asked.data_dir))
     data = replace(data, train=taken(data.train, torch.arange(IMAGES)), test=None)
     truth = data.train.truth
     assert truth is not None
@@ -56,7 +58,7 @@ def main() -> None:
             rows.append({"detector": name, "score": score, **judged(values, wrong), "images": cost})
         print(rows[-1], f"{time.monotonic() - began:.0f} s", flush=True)
     table = pd.DataFrame(rows)
-    files.write_whole(asked.results / "table.csv", as_csv(table))
+    files.write_atomic(asked.results / "table.csv", as_csv(table))
     about = {
         "command": "python benchmarks/humans.py",
         "effort": asked.effort,
@@ -76,9 +78,9 @@ def judged(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[st
     return {"auroc": float(roc_auc_score(wrong, scores)), "precision": float(wrong[top].mean())}
 
 
-def by_drpl(data: Data, out: Path, name: str, effort: float) -> tuple[dict[str, Any], int]:
+def by_drpl(data: DatasetSplits, out: Path, name: str, effort: float) -> tuple[dict[str, Any], int]:
     """The loss after the first, after the second and by both stages."""
-    choice = lasting(data, "small", ["pool=true", *COMMON], effort, BATCH)
+    choice = scale_epochs(data, "small", ["pool=true", *COMMON], effort, BATCH)
     more: dict[str, Any] = {"preset": choice.preset, "settings": choice.settings, "seed": SEED}
     result = pipeline.detect(data, out=out / name, **more)
     found = {}
@@ -89,14 +91,16 @@ def by_drpl(data: Data, out: Path, name: str, effort: float) -> tuple[dict[str, 
     return found, round(sum(row["images"] * weights.get(row["stage"], 1) for row in result.history))
 
 
-def by_loss(data: Data, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
+def by_loss(data: DatasetSplits, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
     """The loss after plain training."""
     result = trained(data, out / name, name, round(images / len(data.train)))
     with np.load(out / name / "samples.npz") as table:
         return {"loss": table["loss"]}, result
 
 
-def by_cleanlab(data: Data, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
+def by_cleanlab(
+    data: DatasetSplits, out: Path, name: str, images: float
+) -> tuple[dict[str, Any], int]:
     """Cleanlab's label quality from predictions of networks that have not seen the sample."""
     labels = data.train.labels.numpy()
     probs, cost = np.zeros((len(labels), len(data.train.classes))), 0
@@ -111,7 +115,7 @@ def by_cleanlab(data: Data, out: Path, name: str, images: float) -> tuple[dict[s
     return {way: -get_label_quality_scores(labels, probs, method=way) for way in ways}, cost
 
 
-def trained(data: Data, out: Path, method: str, epochs: int) -> int:
+def trained(data: DatasetSplits, out: Path, method: str, epochs: int) -> int:
     """Train so many epochs, the rate falling after two thirds; how many images that took."""
     rates = [[1, 0.1], [1 + round(2 * epochs / 3), 0.01]]
     schedule = {"epochs": epochs, "rates": rates, "batch_size": BATCH}

@@ -18,15 +18,15 @@ from typing import Any
 
 import pandas as pd
 
-from drpl import confusion
-from drpl.data import Reading, load
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from drpl.files import write_json, write_whole
-from drpl.grid import Comparison, compare, written
-from drpl.methods import METHODS
-from drpl.record import versions
-from drpl.reporting.table import as_csv
-from drpl.studying import TRACK, judged
+from drpl.experiments import confusion
+from drpl.experiments.grid import Comparison, compare, written
+from drpl.experiments.study import TRACK, judged
+from drpl.files import write_atomic, write_json
+from drpl.registry import METHODS
+from drpl.report.table import as_csv
+from drpl.runs.record import versions
 
 FASHION = "fashion-mnist"
 HUMAN = "cifar10n:worse_label"
@@ -50,9 +50,9 @@ def main() -> None:
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
     written(whole)
     detected = judged(run for run in whole.results if run.summary["method"] in DETECTED)
-    write_whole(asked.results / "detectors.csv", as_csv(detected))
+    write_atomic(asked.results / "detectors.csv", as_csv(detected))
     tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
-    write_whole(asked.results / "summary.md", summary(*tables))
+    write_atomic(asked.results / "summary.md", summary(*tables))
     failures = {str(cell): why for part in parts for cell, why in part.failures.items()}
     seconds = sum(result.summary["seconds"] for result in whole.results)
     write_json(
@@ -71,18 +71,18 @@ def main() -> None:
 
 def fashion(asked: argparse.Namespace) -> list[Comparison]:
     """Fashion-MNIST under the four noises: the main rows with all seeds, the others with one."""
-    reading = Reading(size=14, limit=1200, data_dir=asked.data_dir, outside=OUTSIDE)
+    read_options = ReadOptions(size=14, limit=1200, data_dir=asked.data_dir, outside=OUTSIDE)
     try:
-        data = load(FASHION, reading)
+        data = load(FASHION, read_options)
     except DataError:
-        reading = replace(reading, data_dir=DEBIAN)
-        data = load(FASHION, reading)
+        read_options = replace(read_options, data_dir=DEBIAN)
+        data = load(FASHION, read_options)
     out = asked.out / "fashion-mnist"
     alike = out / "confusion.npz"
     if not alike.exists():
         confusion.learn(data, runs=out / "confusion", preset="mini", quiet=True).write(alike)
     others = [name for name in METHODS if name not in MAIN]
-    more = {"noises": NOISES, "out": out, "reading": reading, "confusion": alike}
+    more = {"noises": NOISES, "out": out, "reading": read_options, "confusion": alike}
     return [
         compared(FASHION, methods, seeds, asked, more)
         for methods, seeds in ((MAIN, SEEDS), (others, SEEDS[:1]))
@@ -91,13 +91,13 @@ def fashion(asked: argparse.Namespace) -> list[Comparison]:
 
 def human(asked: argparse.Namespace) -> list[Comparison]:
     """CIFAR-10N, if it is there."""
-    reading = Reading(size=16, limit=3000, data_dir=asked.data_dir)
+    read_options = ReadOptions(size=16, limit=3000, data_dir=asked.data_dir)
     try:
-        load(HUMAN, reading)
+        load(HUMAN, read_options)
     except DataError as error:
         print(f"without CIFAR-10N: {error}")
         return []
-    more = {"out": asked.out / "cifar10n", "reading": reading}
+    more = {"out": asked.out / "cifar10n", "reading": read_options}
     return [compared(HUMAN, list(METHODS), SEEDS[:1], asked, more)]
 
 

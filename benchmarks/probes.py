@@ -14,17 +14,17 @@ from pathlib import Path
 
 import torch
 
-from drpl.data import Reading, load
-from drpl.data.dataset import Data
-from drpl.display import duration
+from drpl.analysis.probe import FOLDS, STRENGTH, probe, side_by_side
+from drpl.data.dataset import DatasetSplits
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from drpl.files import write_json, write_whole
-from drpl.grid import Cell
-from drpl.pipeline import train
-from drpl.probing import FOLDS, STRENGTH, probe, side_by_side
-from drpl.record import versions
-from drpl.rehearsal import Speeds, rehearse
-from drpl.reporting.table import as_csv
+from drpl.experiments.grid import Cell
+from drpl.files import write_atomic, write_json
+from drpl.report.table import as_csv
+from drpl.runs.display import duration
+from drpl.runs.dry_run import Speeds, dry_run
+from drpl.runs.execute import train
+from drpl.runs.record import versions
 
 SEED = 1
 CELLS = (
@@ -48,8 +48,8 @@ def main() -> None:
     asked = words.parse_args()
     torch.set_num_threads(1)
     began = time.monotonic()
-    source = load(asked.data, Reading(size=SIZE, limit=asked.limit))
-    whole = load(asked.data, Reading(size=SIZE))
+    source = load(asked.data, ReadOptions(size=SIZE, limit=asked.limit))
+    whole = load(asked.data, ReadOptions(size=SIZE))
     if whole.outside is None:
         raise DataError(f"{asked.data} has no outside classes to probe with")
     others = whole.outside.classes
@@ -66,7 +66,7 @@ def main() -> None:
     # Where the runs are is of no concern to others.
     places = {str(folder): str(cell.place) for folder, cell in zip(folders, CELLS, strict=True)}
     table = found.table.replace({"run": places})
-    write_whole(asked.results / "probes.csv", as_csv(table))
+    write_atomic(asked.results / "probes.csv", as_csv(table))
     write_json(
         asked.results / "about.json",
         {
@@ -98,11 +98,11 @@ def main() -> None:
     print(f"wrote {asked.results / 'probes.csv'}")
 
 
-def forecast(source: Data, out: Path) -> str:
+def forecast(source: DatasetSplits, out: Path) -> str:
     """How long the runs may take that are not finished."""
     speeds: Speeds = {}
     seconds = [
-        rehearse(
+        dry_run(
             source,
             method=cell.method,
             noise=cell.noise,

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from drpl import find_label_issues
 from drpl.files import write_json
-from drpl.record import versions
+from drpl.runs.record import versions
 
 SAMPLES, FEATURES, CLASSES, NOISE, SEED = 50_000, 512, 10, 0.3, 1
 

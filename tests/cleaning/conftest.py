@@ -7,8 +7,8 @@ import pytest
 from filelock import FileLock
 
 from drpl.cleaning.clean import clean
-from drpl.data import Reading
-from tests.cleaning.messy import Messy, messy_digits
+from drpl.data.sources import ReadOptions
+from tests.support.messy import Messy, messy_digits
 
 
 @pytest.fixture(scope="session")
@@ -30,5 +30,11 @@ def cleaned(messy: Messy, shared: Path) -> Path:
     """What `drpl clean` leaves of it in little time."""
     out = messy.folder.parent / "cleaned data"
     with FileLock(shared / "cleaned.lock"):  # who comes second finds it finished
-        clean(str(messy.folder), out, budget="1m", reading=Reading(skip_broken=True), quiet=True)
+        clean(
+            str(messy.folder),
+            out,
+            budget="1m",
+            read_options=ReadOptions(skip_broken=True),
+            quiet=True,
+        )
     return out

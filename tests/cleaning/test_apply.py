@@ -11,19 +11,19 @@ import pytest
 from PIL import Image
 
 from drpl.cleaning.apply import write
-from drpl.cleaning.correction import Correction
-from drpl.cleaning.decisions import Book, made
+from drpl.cleaning.correct import Correction
 from drpl.cleaning.folder import Cleaned, write_about
-from drpl.data import load
+from drpl.cleaning.review.decisions import DecisionLog, made
+from drpl.data.sources import load
 from drpl.errors import DataError, DrplError
-from tests.cleaning.made import CLASSES, Made, make, rows, write_run
+from tests.cli.test_cli import FAST, Mistake
 from tests.conftest import Command
-from tests.test_cli import FAST, Mistake
+from tests.support.cleaned import CLASSES, Made, make, rows, write_run
 
 
 def decide(folder: Path, *wanted: tuple[int, str, str], who: str = "Ann") -> Cleaned:
     cleaned = Cleaned.load(folder)
-    with Book(cleaned) as book:
+    with DecisionLog(cleaned) as book:
         for number, action, label in wanted:
             book.add(made(cleaned, number, action, label, who))
     return cleaned
@@ -476,7 +476,7 @@ def test_a_full_disk(photos: Made, mistake: Mistake, monkeypatch: pytest.MonkeyP
 def test_review_and_list_need_no_torch(photos: Made, tmp_path: Path) -> None:
     script = (
         "import sys; sys.argv = ['drpl', *sys.argv[1:]]\n"
-        "import drpl.cleaning.server\n"
+        "import drpl.cleaning.review.server\n"
         "from drpl.__main__ import main\n"
         "try: main()\n"
         "except SystemExit as left: assert not left.code\n"

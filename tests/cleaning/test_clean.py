@@ -15,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import Cleaned
-from drpl.data.arrays import arrays
-from drpl.data.dataset import Data
+from drpl.data.dataset import DatasetSplits
+from drpl.data.readers.arrays import arrays
 from drpl.errors import DrplError
-from tests.cleaning.messy import NAMES, Messy
 from tests.conftest import Command
+from tests.support.messy import NAMES, Messy
 
 OUT = "cleaned data"
 
@@ -38,7 +38,7 @@ def figures_of(folder: Path, messy: Messy) -> dict[str, float]:
         "precision": float(listed.mean()),
         "recall": float(listed.sum() / wrong.sum()),
         "suggested": float(right.mean()),
-        "verdict": float(roc_auc_score(shown[listed] < 0, issues.strangeness[listed])),
+        "verdict": float(roc_auc_score(shown[listed] < 0, issues.outlier_score[listed])),
         "covered": float(rate["low"] <= wrong.mean() <= rate["high"]),
     }
 
@@ -113,7 +113,7 @@ def hashes(folder: Path) -> dict[str, str]:
 
 def blobs(
     case: int, samples: int = 1500, features: int = 20
-) -> tuple[Data, NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[DatasetSplits, NDArray[np.int64], NDArray[np.int64]]:
     """Vectors around as many centres as classes, some labels wrong; odd cases are imbalanced."""
     draws = np.random.default_rng(1000 + case)
     classes = (4, 6, 8, 10)[case % 4]
@@ -149,7 +149,7 @@ def test_the_interval_contains_the_noise_rate(
     assert max(widths) < 0.15  # it says something, too
 
 
-def quick(data: Data | str, out: Path, **more: object) -> dict[str, bytes]:
+def quick(data: DatasetSplits | str, out: Path, **more: object) -> dict[str, bytes]:
     """Clean, and the bytes of what came out; files that hold a duration are left out."""
     clean(data, out, budget="1h", quiet=True, **more)  # type: ignore[arg-type]
     timed = ("history.jsonl", "result.json", "provenance.json", "report.html", "summary.md")
@@ -168,7 +168,7 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
     assert quick(data, tmp_path / "c", seed=2)["issues.csv"] != first["issues.csv"]
 
 
-def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, tiny: Data) -> None:
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, tiny: DatasetSplits) -> None:
     pixels = tiny.train.images.load(torch.arange(len(tiny.train)))
     for i, (image, label) in enumerate(zip(pixels, tiny.train.labels.tolist(), strict=True)):
         path = tmp_path / "photos" / "abc"[(label + (i % 9 == 0)) % 3] / f"{i}.png"
@@ -184,7 +184,7 @@ def test_a_stopped_call_goes_on_with_its_settings(
 ) -> None:
     data, _, _ = blobs(5, 400)
     whole = quick(data, tmp_path / "whole")
-    from drpl.run import Run
+    from drpl.runs.run import Run
 
     real = Run.observe
 
@@ -198,7 +198,7 @@ def test_a_stopped_call_goes_on_with_its_settings(
         with pytest.raises(KeyboardInterrupt):
             quick(data, tmp_path / "stopped")
     with monkeypatch.context() as patch:
-        patch.setattr("drpl.cleaning.planning.within", lambda *_: pytest.fail("chosen twice"))
+        patch.setattr("drpl.cleaning.plan.within", lambda *_: pytest.fail("chosen twice"))
         assert quick(data, tmp_path / "stopped") == whole
     before = (tmp_path / "stopped" / "issues.csv").stat().st_mtime_ns
     quick(data, tmp_path / "stopped")  # a finished one is left as it is
@@ -216,7 +216,7 @@ def test_repeats_train_with_other_seeds(tmp_path: Path) -> None:
     assert "--repeats" not in found.text
 
 
-def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Data) -> None:
+def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: DatasetSplits) -> None:
     labels = tiny.train.labels.clone()
     labels[::6] = (labels[::6] + 1) % 3
     pixels = tiny.train.images.load(torch.arange(len(labels)))

@@ -6,7 +6,7 @@ import pytest
 
 from drpl.cleaning.folder import ISSUES, Cleaned, read_table, write_about, write_issues
 from drpl.errors import RunError
-from tests.cleaning.made import CLASSES, TIME, make
+from tests.support.cleaned import CLASSES, TIME, make
 
 ODD = ("plain", "with, comma", 'with "quotes"', "two\nlines", "back\rto start", " ébène 木 ", "NA")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.cleaning.messy import NAMES, Messy
 from tests.conftest import Command
+from tests.support.messy import NAMES, Messy
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 SHOTS = Path(os.environ.get("DRPL_SCREENSHOTS", Path(__file__).parents[2] / "build/screenshots"))
@@ -48,8 +48,8 @@ def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, comman
 
 def test_its_pictures(cleaned: Path, tmp_path: Path) -> None:
     pytest.importorskip("websockets")
-    from tests.browser import CHROMIUM, browsing
-    from tests.cleaning.test_browser import LOADED, reviewing
+    from tests.cleaning.review.test_browser import LOADED, reviewing
+    from tests.support.browser import CHROMIUM, browsing
 
     if not CHROMIUM:
         pytest.skip("there is no Chromium here")

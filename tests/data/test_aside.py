@@ -4,19 +4,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from drpl.data import Reading, load
-from drpl.data.arrays import arrays
-from drpl.data.aside import set_aside
-from drpl.data.dataset import Data, Truth
+from drpl.data.dataset import DatasetSplits, Truth
+from drpl.data.hold_out import set_aside
 from drpl.data.images import FileImages
+from drpl.data.readers.arrays import arrays
 from drpl.data.selection import Chosen, Joined
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from tests.data.made import make_idx, make_pictures
+from tests.support.datasets import make_idx, make_pictures
 
 
 def test_classes_of_any_set_can_be_outside(tmp_path: Path) -> None:
     make_idx(tmp_path)
-    data = load("fashion-mnist", Reading(data_dir=tmp_path, outside=("Bag", "Coat")))
+    data = load("fashion-mnist", ReadOptions(data_dir=tmp_path, outside=("Bag", "Coat")))
     assert len(data.train.classes) == 8
     assert data.train.classes[4] == "Sandal"
     assert data.outside is not None
@@ -24,12 +24,12 @@ def test_classes_of_any_set_can_be_outside(tmp_path: Path) -> None:
     assert data.outside.classes == ("Coat", "Bag")
     assert (len(data.train), len(data.test), len(data.outside)) == (24, 24, 6)
     assert data.outside.labels.tolist() == [0, 1, 0, 1, 0, 1]
-    whole = load("fashion-mnist", Reading(data_dir=tmp_path))
+    whole = load("fashion-mnist", ReadOptions(data_dir=tmp_path))
     boots = data.train.images.load((data.train.labels == 7).nonzero().flatten())
     assert torch.equal(boots, whole.train.images.load((whole.train.labels == 9).nonzero()[:, 0]))
 
 
-def test_the_truth_says_what_is_outside(tiny: Data) -> None:
+def test_the_truth_says_what_is_outside(tiny: DatasetSplits) -> None:
     given = tiny.train.labels.clone()
     given[0], given[1] = 1, 2  # a top called left, a left called middle
     truth = Truth(tiny.train.labels, torch.ones(72, dtype=torch.bool))
@@ -43,7 +43,7 @@ def test_the_truth_says_what_is_outside(tiny: Data) -> None:
     assert "dropped 1 images" in data.notes[0]
 
 
-def test_more_can_be_put_outside(tiny: Data) -> None:
+def test_more_can_be_put_outside(tiny: DatasetSplits) -> None:
     more = arrays(torch.zeros(4, 1, 8, 8, dtype=torch.uint8).numpy(), ["p", "q"] * 2)
     data = set_aside(replace(tiny, outside=more.train), ["middle"])
     assert data.outside is not None
@@ -53,7 +53,7 @@ def test_more_can_be_put_outside(tiny: Data) -> None:
     assert mixed.flatten(1).sum(1).bool().tolist() == [True, False, True]
 
 
-def test_classes_that_cannot_be_set_aside(tiny: Data) -> None:
+def test_classes_that_cannot_be_set_aside(tiny: DatasetSplits) -> None:
     with pytest.raises(DataError, match="did you mean 'middle'"):
         set_aside(tiny, ["midle"])
     with pytest.raises(DataError, match="at least two must stay"):

@@ -12,10 +12,11 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import Reading, cached
+from drpl.data import cached
 from drpl.data.dataset import Dataset
-from drpl.data.folder import folder
 from drpl.data.images import FileImages
+from drpl.data.readers.folder import folder
+from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
 
@@ -43,7 +44,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def read(photos: Path) -> Dataset:
-    train = folder(photos, Reading(hold="cache", cache=photos.parent / "cache")).train
+    train = folder(photos, ReadOptions(hold="cache", cache=photos.parent / "cache")).train
     assert isinstance(train.images, cached.CachedImages)
     return train
 
@@ -133,10 +134,10 @@ def test_a_torn_cache_is_never_used(
 def test_a_killed_build_leaves_nothing_that_is_used(photos: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from drpl.data import Reading, images; from drpl.data.folder import folder\n"
+        "from drpl.data import images; from drpl.data.sources import ReadOptions; from drpl.data.readers.folder import folder\n"
         "def dying(*_): yield from list(every(*_)); os._exit(9)\n"
         "every = images.FileImages.every; images.FileImages.every = dying\n"
-        "folder(sys.argv[1], Reading(hold='cache', cache=Path(sys.argv[2])))"
+        "folder(sys.argv[1], ReadOptions(hold='cache', cache=Path(sys.argv[2])))"
     )
     words = [sys.executable, "-c", script, str(photos), str(photos.parent / "cache")]
     assert subprocess.run(words).returncode == 9
@@ -148,8 +149,8 @@ def test_a_killed_build_leaves_nothing_that_is_used(photos: Path) -> None:
 def test_processes_that_start_together_make_one_cache(photos: Path) -> None:
     script = (
         "import sys, torch; from pathlib import Path\n"
-        "from drpl.data import Reading; from drpl.data.folder import folder\n"
-        "reading = Reading(hold='cache', cache=Path(sys.argv[2]))\n"
+        "from drpl.data.sources import ReadOptions; from drpl.data.readers.folder import folder\n"
+        "reading = ReadOptions(hold='cache', cache=Path(sys.argv[2]))\n"
         "images = folder(sys.argv[1], reading).train.images\n"
         "print(images.load(torch.arange(12))[:, 0, 0, 0].tolist())"
     )

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from drpl.data import Reading, cifar, load
 from drpl.data.download import Archive, obtain
+from drpl.data.readers import cifar
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from tests.data.made import make_cifar10
+from tests.support.datasets import make_cifar10
 
 
 class Server(ThreadingHTTPServer):
@@ -80,9 +81,9 @@ def test_the_set_is_fetched_once(
     server: Server, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cifar, "ARCHIVE10", archive)
-    reading = Reading(data_dir=tmp_path / "new" / "data", download=True)
+    read_options = ReadOptions(data_dir=tmp_path / "new" / "data", download=True)
     for _ in range(2):
-        assert len(load("cifar10", reading).train) == 100
+        assert len(load("cifar10", read_options).train) == 100
     assert server.asked == [None]
     names = sorted(path.name for path in (tmp_path / "new" / "data").iterdir())
     assert names == ["cifar-10-batches-py", "cifar.tar.gz"]

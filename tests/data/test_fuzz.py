@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from drpl.data import Reading, load
-from drpl.data.humans import human_labels
+from drpl.data.readers.cifar_n import human_labels
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from tests.data.made import (
+from tests.support.datasets import (
     make_cifar10,
     make_human,
     make_idx,
@@ -60,8 +60,8 @@ def meta(home: Path) -> tuple[Path, Callable[[], object]]:
 def imagenet(home: Path) -> tuple[Path, Callable[[], object]]:
     make_imagenet(home, list(range(1, 41)), batches=1)
     (home / "ids.txt").write_text("3 4 5")
-    reading = Reading(data_dir=home)
-    return home / "val_data", lambda: load(f"imagenet32:ids={home / 'ids.txt'}", reading)
+    read_options = ReadOptions(data_dir=home)
+    return home / "val_data", lambda: load(f"imagenet32:ids={home / 'ids.txt'}", read_options)
 
 
 def human(home: Path) -> tuple[Path, Callable[[], object]]:
@@ -96,7 +96,7 @@ def picture(home: Path, suffix: str) -> tuple[Path, Callable[[], object]]:
     for name in ("a", "b"):
         (home / name).mkdir(parents=True)
         Image.fromarray(pixels).save(home / name / f"x{suffix}")
-    return home / "a" / f"x{suffix}", lambda: load(str(home), Reading(hold="memory"))
+    return home / "a" / f"x{suffix}", lambda: load(str(home), ReadOptions(hold="memory"))
 
 
 def jpeg(home: Path) -> tuple[Path, Callable[[], object]]:

@@ -9,13 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import Hold, Reading
-from drpl.data.augment import CropFlip, Normalise
 from drpl.data.cached import CachedImages
-from drpl.data.dataset import Data
-from drpl.data.folder import folder
+from drpl.data.dataset import DatasetSplits
 from drpl.data.holding import free_memory
 from drpl.data.images import FileImages, TensorImages
+from drpl.data.readers.folder import folder
+from drpl.data.sources import Hold, ReadOptions
+from drpl.data.transforms import CropFlip, Normalise
 from drpl.errors import DataError, StorageError
 from drpl.training.feed import Feed
 from tests.conftest import Command
@@ -38,12 +38,12 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def read(photos: Path, hold: Hold, **more: object) -> Data:
+def read(photos: Path, hold: Hold, **more: object) -> DatasetSplits:
     where = photos.parent / "cache"
-    return folder(photos, Reading(size=32, hold=hold, cache=where, **more))  # type: ignore[arg-type]
+    return folder(photos, ReadOptions(size=32, hold=hold, cache=where, **more))  # type: ignore[arg-type]
 
 
-def three_epochs(data: Data) -> list[bytes]:
+def three_epochs(data: DatasetSplits) -> list[bytes]:
     view = CropFlip(4, True, Normalise(data.mean, data.std, crop=0.75))
     return [
         x.numpy().tobytes()
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_cached(photos: Path) -> None:
     assert isinstance(read(photos, "auto", memory=need - 1).train.images, CachedImages)
     assert 2**20 < free_memory() < 2**50
     with pytest.raises(DataError, match="unknown hold 'file'; did you mean 'files'"):
-        Reading(hold="file")  # type: ignore[arg-type]
+        ReadOptions(hold="file")  # type: ignore[arg-type]
 
 
 def test_a_jpeg_decoded_small_looks_the_same(photos: Path) -> None:

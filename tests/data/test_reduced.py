@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 import drpl
-from drpl.data import Reading, load
 from drpl.data.reduced import evenly, reduced
+from drpl.data.sources import ReadOptions, load
 
 
 def test_limit_takes_the_first_of_each_class_evenly() -> None:
@@ -18,7 +18,7 @@ def test_limit_takes_the_first_of_each_class_evenly() -> None:
 
 
 def test_size_and_limit_of_a_named_set() -> None:
-    whole, small = load("digits"), load("digits", Reading(size=4, limit=100, outside=("9",)))
+    whole, small = load("digits"), load("digits", ReadOptions(size=4, limit=100, outside=("9",)))
     assert small.train.images.shape == (1, 4, 4)
     assert torch.bincount(small.train.labels).min() == 11
     assert len(small.train) == 100
@@ -36,7 +36,7 @@ def test_size_and_limit_of_a_named_set() -> None:
 def test_truth_and_vectors_are_carried_along(tmp_path: Path) -> None:
     x, y = np.random.default_rng(1).normal(size=(40, 5)), np.arange(40) % 2
     np.savez(tmp_path / "v.npz", x=x, y=y[::-1], y_true=y)
-    data = load(str(tmp_path / "v.npz"), Reading(size=8, limit=10))
+    data = load(str(tmp_path / "v.npz"), ReadOptions(size=8, limit=10))
     assert data.train.images.shape == (5,)
     assert data.train.truth is not None
     assert data.train.truth.labels.tolist() == [k % 2 for k in range(10)]

@@ -10,8 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import Reading, cached
-from drpl.data.folder import folder
+from drpl.data import cached
+from drpl.data.readers.folder import folder
+from drpl.data.sources import ReadOptions
 
 FEW, MANY = 10_000, 100_000
 
@@ -20,9 +21,10 @@ EPOCH = """
 import json, resource, sys, time
 from pathlib import Path
 import torch
-from drpl.data import Reading, cached
+from drpl.data import cached
+from drpl.data.sources import ReadOptions
 from drpl.data.augment import CropFlip, Normalise
-from drpl.data.folder import folder
+from drpl.data.readers.folder import folder
 from drpl.training.feed import Feed
 
 torch.set_num_threads(1)
@@ -33,7 +35,7 @@ view(torch.zeros(128, 3, 64, 64, dtype=torch.uint8), torch.rand(128, 3))  # torc
 began = time.perf_counter()
 if where.is_dir():
     hold = "cache" if cache else "files"
-    images = folder(where, Reading(size=64, hold=hold, cache=cache)).train.images
+    images = folder(where, ReadOptions(size=64, hold=hold, cache=cache)).train.images
 else:
     images = cached.opened(where, "key").images
 for x, index in Feed(images, view, view, 128, 1, (1, "scale"), torch.device("cpu"))():
@@ -88,7 +90,7 @@ def test_a_cached_folder_of_any_size_starts_as_fast(tmp_path: Path) -> None:
     cache, first = tmp_path / "cache", {}
     for count in (FEW, MANY):
         root = write_files(tmp_path / str(count), count)
-        folder(root, Reading(size=64, hold="cache", cache=cache))
+        folder(root, ReadOptions(size=64, hold="cache", cache=cache))
         first[count] = min(epoch(root, cache)["first"] for _ in range(5))
     assert first[MANY] < 1.5 * first[FEW] + 0.05, first
 

@@ -10,10 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import Reading, snapshot
-from drpl.data import folder as folders
+from drpl.data import snapshot
 from drpl.data.cached import CachedImages
-from drpl.data.dataset import Data
+from drpl.data.dataset import DatasetSplits
+from drpl.data.readers import folder as folders
+from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
 
@@ -29,9 +30,9 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def read(photos: Path, **more: object) -> Data:
-    reading = {"hold": "cache", "cache": photos.parent / "cache"} | more
-    return folders.folder(photos, Reading(**reading))  # type: ignore[arg-type]
+def read(photos: Path, **more: object) -> DatasetSplits:
+    read_options = {"hold": "cache", "cache": photos.parent / "cache"} | more
+    return folders.folder(photos, ReadOptions(**read_options))  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import Reading, load
-from drpl.data.arrays import arrays
 from drpl.data.dataset import check_labels
-from drpl.data.folder import folder
 from drpl.data.holding import chosen_size
+from drpl.data.readers.arrays import arrays
+from drpl.data.readers.folder import folder
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 
 
@@ -75,7 +75,7 @@ def test_a_turned_photograph_is_set_upright(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         image = upright.rotate(90) if turned else upright
         image.save(tmp_path / name / "x.png", exif=exif if turned else None)
-    data = folder(tmp_path, Reading(size=16))
+    data = folder(tmp_path, ReadOptions(size=16))
     a, b = data.train.images.load(torch.tensor([0, 1]))
     assert torch.equal(a, b)
 

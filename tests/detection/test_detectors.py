@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from torch import Tensor
 
-from drpl.detection import DETECTORS
 from drpl.detection.detectors import kept
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
-from drpl.training.observe import losses, margins
+from drpl.registry import DETECTORS
+from drpl.training.evaluate import losses, margins
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVERY = pytest.mark.parametrize("name", DETECTORS)

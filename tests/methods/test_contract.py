@@ -9,12 +9,12 @@ import torch
 from PIL import Image
 
 import drpl
-from drpl import display
-from drpl.config import PRESETS, compose
-from drpl.data.dataset import Data
+from drpl.config.compose import PRESETS, compose
+from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages
-from drpl.methods import METHODS
-from drpl.noise import inject
+from drpl.noise.inject import inject
+from drpl.registry import METHODS
+from drpl.runs import display
 from drpl.training import checkpoint
 from tests.conftest import tiny_config, tiny_pixels
 
@@ -32,7 +32,9 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing may catch it."""
 
 
-def trained(method: str, data: Data, out: Path, *settings: str, epochs: int = 3) -> drpl.Result:
+def trained(
+    method: str, data: DatasetSplits, out: Path, *settings: str, epochs: int = 3
+) -> drpl.Result:
     return drpl.train(
         data,
         method=method,
@@ -49,7 +51,7 @@ def products(folder: Path) -> list[bytes]:
 
 
 @every_method
-def test_learns_the_tiny_problem(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     result = trained(method, tiny, tmp_path, epochs=16)  # with fewer the last epoch is luck
     assert (result.accuracy["last"] or 0) > 80
     assert result.detection is not None
@@ -58,7 +60,7 @@ def test_learns_the_tiny_problem(method: str, tiny: Data, tmp_path: Path) -> Non
 
 @every_method
 def test_resumes_to_the_last_bit_after_any_epoch(
-    method: str, tiny: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every attempt dies in its second epoch, before that epoch is saved."""
     trained(method, tiny, tmp_path / "whole")
@@ -88,7 +90,7 @@ def test_resumes_to_the_last_bit_after_any_epoch(
 
 @every_method
 def test_resumes_after_a_kill_right_after_saving(
-    method: str, tiny: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained(method, tiny, tmp_path / "whole")
     write = checkpoint.write
@@ -112,7 +114,7 @@ def test_resumes_after_a_kill_right_after_saving(
 
 
 @every_method
-def test_files_equal_memory(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_files_equal_memory(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     paths = []
     for k, image in enumerate(tiny_pixels(72, "train")[0]):
         paths.append(tmp_path / f"{k}.png")
@@ -124,7 +126,9 @@ def test_files_equal_memory(method: str, tiny: Data, tmp_path: Path) -> None:
 
 
 @honest
-def test_works_without_truth_and_without_test_set(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_works_without_truth_and_without_test_set(
+    method: str, tiny: DatasetSplits, tmp_path: Path
+) -> None:
     noisy, _ = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=replace(noisy, truth=None), test=None)
     config = tiny_config(method, 2)
@@ -139,7 +143,7 @@ def test_works_without_truth_and_without_test_set(method: str, tiny: Data, tmp_p
 
 
 @oracle
-def test_an_oracle_asks_for_the_truth(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_an_oracle_asks_for_the_truth(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     noisy, _ = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=replace(noisy, truth=None))
     with pytest.raises(drpl.DrplError, match="an oracle needs the true labels"):
@@ -165,7 +169,7 @@ def test_every_preset_is_valid(method: str, preset: str) -> None:
 
 
 @honest
-def test_truth_never_changes_training(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_truth_never_changes_training(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     """The same labels with a false truth give the same model."""
     noisy, _ = inject(tiny, "uniform:0.3", 1)
     assert noisy.truth is not None

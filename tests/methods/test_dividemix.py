@@ -6,21 +6,21 @@ import torch
 from torch import Tensor, nn
 
 import drpl
-from drpl import model
-from drpl.config import compose
-from drpl.data.augment import Normalise
-from drpl.data.dataset import Data
+from drpl.config.compose import compose
+from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
+from drpl.data.transforms import Normalise
 from drpl.detection.evidence import Evidence
 from drpl.detection.gaussians import lower
 from drpl.errors import TrainingError
 from drpl.methods import dividemix as method
 from drpl.networks.ensemble import Ensemble
 from drpl.randomness import rng
-from drpl.rehearsal import rehearse
-from drpl.training.equations import cross_entropy, mixup, one_hot
+from drpl.runs import model
+from drpl.runs.dry_run import dry_run
 from drpl.training.feed import Feed
 from drpl.training.loop import fit
+from drpl.training.losses import cross_entropy, mixup, one_hot
 from drpl.training.schedule import Schedule
 from tests.conftest import tiny_config
 
@@ -275,7 +275,7 @@ def test_the_authors_settings() -> None:
     assert web.schedule.batch_size == 32
 
 
-def trained(tiny: Data, out: Path, *settings: str) -> drpl.Result:
+def trained(tiny: DatasetSplits, out: Path, *settings: str) -> drpl.Result:
     return drpl.train(
         tiny,
         method="dividemix",
@@ -286,7 +286,9 @@ def trained(tiny: Data, out: Path, *settings: str) -> drpl.Result:
     )
 
 
-def test_both_networks_judge_the_labels_and_both_are_saved(tiny: Data, tmp_path: Path) -> None:
+def test_both_networks_judge_the_labels_and_both_are_saved(
+    tiny: DatasetSplits, tmp_path: Path
+) -> None:
     result = trained(tiny, tmp_path)
     samples = result.samples
     assert ((samples["p_noisy"] >= 0.5) == samples["flagged"]).all()
@@ -302,20 +304,20 @@ def test_both_networks_judge_the_labels_and_both_are_saved(tiny: Data, tmp_path:
 
 
 @pytest.mark.parametrize("setting", ["penalty=true", "average_losses=5", "lambda_u=0"])
-def test_other_choices_work(setting: str, tiny: Data, tmp_path: Path) -> None:
+def test_other_choices_work(setting: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     assert trained(tiny, tmp_path, setting).detection
 
 
-def test_too_few_labelled_samples_are_said(tiny: Data, tmp_path: Path) -> None:
+def test_too_few_labelled_samples_are_said(tiny: DatasetSplits, tmp_path: Path) -> None:
     with pytest.raises(drpl.DrplError, match="too few to learn from; lower p_threshold"):
         trained(tiny, tmp_path, "p_threshold=1.0")
 
 
-def test_a_dry_run_counts_the_passes_of_both_networks(tiny: Data) -> None:
+def test_a_dry_run_counts_the_passes_of_both_networks(tiny: DatasetSplits) -> None:
     settings = tiny_config("dividemix", 4)
     speeds: dict[Any, Any] = {}
     plans = [
-        rehearse(tiny, method="dividemix", config=settings, noise="uniform:0.3", speeds=speeds)
+        dry_run(tiny, method="dividemix", config=settings, noise="uniform:0.3", speeds=speeds)
         for _ in range(2)
     ]
     first, again = (plan.stages for plan in plans)

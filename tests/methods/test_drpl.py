@@ -7,17 +7,17 @@ import torch
 from torch import nn
 
 import drpl
-from drpl.config import compose
-from drpl.data.augment import Normalise
-from drpl.data.dataset import Data
+from drpl.config.compose import compose
+from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.reduced import taken
+from drpl.data.transforms import Normalise
 from drpl.methods import drpl as method
 from drpl.methods import pseudo_label
 from drpl.methods.joint import Relabel, Relabelling
 from drpl.randomness import rng
-from drpl.training.equations import one_hot
 from drpl.training.feed import Feed
+from drpl.training.losses import one_hot
 from drpl.training.stage import Stage
 from tests.conftest import tiny_config
 
@@ -137,7 +137,9 @@ def test_the_papers_schedules() -> None:
     assert compose(method.Config, "drpl", ["small"], []).min_labelled > 0
 
 
-def test_detect_stops_after_the_second_split_and_train_goes_on(tiny: Data, tmp_path: Path) -> None:
+def test_detect_stops_after_the_second_split_and_train_goes_on(
+    tiny: DatasetSplits, tmp_path: Path
+) -> None:
     arguments = {
         "config": tiny_config("drpl", 2),
         "noise": "uniform:0.3",
@@ -157,18 +159,18 @@ def test_detect_stops_after_the_second_split_and_train_goes_on(tiny: Data, tmp_p
 
 
 @pytest.mark.parametrize("setting", ["ssl.warmup='none'", "track='test'", "lookup=true"])
-def test_other_choices_work(setting: str, tiny: Data, tmp_path: Path) -> None:
+def test_other_choices_work(setting: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("drpl", 2, setting)
     assert drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True).detection
 
 
-def test_too_few_labelled_samples_are_said(tiny: Data, tmp_path: Path) -> None:
+def test_too_few_labelled_samples_are_said(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("drpl", 1, "first_threshold=0.0", "min_labelled=0.0")
     with pytest.raises(drpl.DrplError, match="too few to learn from; set min_labelled"):
         drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
 
 
-def test_both_stages_can_be_pooled(tiny: Data, tmp_path: Path) -> None:
+def test_both_stages_can_be_pooled(tiny: DatasetSplits, tmp_path: Path) -> None:
     settings = ("pool=true", "second_threshold=0.3")
     config = tiny_config("drpl", 3, *settings)
     result = drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
@@ -181,7 +183,7 @@ def test_both_stages_can_be_pooled(tiny: Data, tmp_path: Path) -> None:
     assert np.allclose(result.samples["loss"], losses["pooled"], rtol=1e-4)
 
 
-def test_losses_can_be_tracked_over_epochs(tiny: Data, tmp_path: Path) -> None:
+def test_losses_can_be_tracked_over_epochs(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("cross_entropy", 5)
     drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, track_every=2, quiet=True)
     from drpl.detection.evidence import Evidence
@@ -189,7 +191,9 @@ def test_losses_can_be_tracked_over_epochs(tiny: Data, tmp_path: Path) -> None:
     assert Evidence.read(tmp_path / "evidence" / "train.npz").losses.shape == (3, 72)
 
 
-def test_a_prior_follows_from_the_labels_and_from_what_is_seen(tiny: Data, tmp_path: Path) -> None:
+def test_a_prior_follows_from_the_labels_and_from_what_is_seen(
+    tiny: DatasetSplits, tmp_path: Path
+) -> None:
     labels = torch.tensor([0] * 6 + [1] * 2 + [2])
     net, relabelling = nn.Linear(1, 3), Relabelling(begin=1)
     assert Relabel(net, labels, 3, relabelling).shares is None

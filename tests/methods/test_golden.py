@@ -17,9 +17,9 @@ import pytest
 from torch import Tensor, nn
 
 import drpl
-from drpl import networks
-from drpl.data.dataset import Data
-from drpl.methods import METHODS
+from drpl.data.dataset import DatasetSplits
+from drpl.networks.build import build_network
+from drpl.registry import METHODS
 from tests.conftest import in_every_schedule, tiny_config
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -42,10 +42,10 @@ class Precise(nn.Module):
 
 
 def precise(shape: tuple[int, ...], classes: int) -> nn.Module:
-    return Precise(networks.build("auto", shape, classes, 4))
+    return Precise(build_network("auto", shape, classes, 4))
 
 
-def traced(method: str, data: Data, out: Path) -> Trace:
+def traced(method: str, data: DatasetSplits, out: Path) -> Trace:
     slowly = in_every_schedule(method, "rates=[[1, 0.01], [2, 0.004]]")
     result = drpl.train(
         data,
@@ -67,7 +67,7 @@ def traced(method: str, data: Data, out: Path) -> Trace:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_losses_are_the_golden_ones(
-    method: str, tiny: Data, tmp_path: Path, request: pytest.FixtureRequest
+    method: str, tiny: DatasetSplits, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     path = GOLDEN / f"{method}.json"
     found = traced(method, tiny, tmp_path)

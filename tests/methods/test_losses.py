@@ -10,24 +10,25 @@ import torch
 from torch import Tensor, nn
 
 import drpl
-from drpl import display, history
-from drpl.config import compose
-from drpl.data.augment import Normalise
-from drpl.data.dataset import Data, Truth
+from drpl.config.compose import compose
+from drpl.data.dataset import DatasetSplits, Truth
 from drpl.data.images import TensorImages
-from drpl.display import Display
+from drpl.data.transforms import Normalise
 from drpl.errors import ConfigError
-from drpl.methods import METHODS, dmi, forward, gce, oracle_forward, reed
+from drpl.methods import dmi, forward, gce, oracle_forward, reed
 from drpl.methods.cross_entropy import Classify
-from drpl.noise import inject
 from drpl.noise.confusion import Confusion
+from drpl.noise.inject import inject
 from drpl.randomness import rng
-from drpl.rehearsal import rehearse
-from drpl.run import Machine, Run
+from drpl.registry import METHODS
+from drpl.runs import display, history
+from drpl.runs.display import Display
+from drpl.runs.dry_run import dry_run
+from drpl.runs.run import Machine, Run
 from drpl.training import checkpoint
-from drpl.training.equations import cross_entropy, one_hot
+from drpl.training.evaluate import losses
 from drpl.training.feed import Feed
-from drpl.training.observe import losses
+from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
 from tests.conftest import tiny_config
 
@@ -224,7 +225,7 @@ def test_the_matrix_is_estimated_once_after_plain_epochs() -> None:
     assert "transition" in stage.state_dict()
 
 
-def test_a_matrix_can_be_given_in_a_file(tiny: Data, tmp_path: Path) -> None:
+def test_a_matrix_can_be_given_in_a_file(tiny: DatasetSplits, tmp_path: Path) -> None:
     table = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     np.save(tmp_path / "t.npy", table)
     np.savetxt(tmp_path / "t.csv", table, delimiter=",")
@@ -259,7 +260,7 @@ def test_the_true_matrix_is_counted_inside_the_classes_only() -> None:
     assert found.tolist() == [[0.5, 0.25, 0.25], [0.5, 0.5, 0], [0, 0, 1]]  # nobody is of class 2
 
 
-def test_the_oracle_trains_through_the_true_matrix(tiny: Data, tmp_path: Path) -> None:
+def test_the_oracle_trains_through_the_true_matrix(tiny: DatasetSplits, tmp_path: Path) -> None:
     noisy, manifest = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=noisy)
     config = tiny_config("oracle_forward", 3)
@@ -333,7 +334,7 @@ def test_incomplete_batches_are_skipped_but_not_the_only_one() -> None:
 
 
 @pytest.mark.parametrize(("size", "said"), [(29, True), (30, False)])
-def test_small_batches_are_said(size: int, said: bool, tiny: Data, tmp_path: Path) -> None:
+def test_small_batches_are_said(size: int, said: bool, tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("dmi", 2, f"schedule.batch_size={size}")
     result = drpl.train(
         tiny, method="dmi", config=config, noise="uniform:0.3", out=tmp_path, quiet=True
@@ -345,7 +346,7 @@ def test_small_batches_are_said(size: int, said: bool, tiny: Data, tmp_path: Pat
 # --- the best-tested epoch
 
 
-def run_in(folder: Path, data: Data) -> Run:
+def run_in(folder: Path, data: DatasetSplits) -> Run:
     noisy, _ = inject(data, "uniform:0.3", 1)
     machine = Machine(torch.device("cpu"), save_every=0)
     config = tiny_config("cross_entropy")
@@ -366,7 +367,7 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-def test_best_gives_the_best_tested_epoch(tiny: Data, tmp_path: Path) -> None:
+def test_best_gives_the_best_tested_epoch(tiny: DatasetSplits, tmp_path: Path) -> None:
     found = fitted(run_in(tmp_path / "best", tiny), 8, best=True)
     rows = history.read(tmp_path / "best" / "history.jsonl")
     tested = [row["accuracy"] for row in rows]
@@ -379,14 +380,14 @@ def test_best_gives_the_best_tested_epoch(tiny: Data, tmp_path: Path) -> None:
     assert same(found, again)
 
 
-def test_best_without_a_test_set_is_the_last(tiny: Data, tmp_path: Path) -> None:
+def test_best_without_a_test_set_is_the_last(tiny: DatasetSplits, tmp_path: Path) -> None:
     data = replace(tiny, test=None)
     best, last = (fitted(run_in(tmp_path / str(b), data), 3, best=b) for b in (True, False))
     assert same(best, last)
 
 
 def test_the_best_epoch_survives_being_killed(
-    tiny: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fitted(run_in(tmp_path / "whole", tiny), 8, best=True)
     seen = 0
@@ -410,7 +411,9 @@ def test_the_best_epoch_survives_being_killed(
 
 
 @pytest.mark.parametrize("method", ["gce", "dmi"])
-def test_methods_go_on_from_where_they_are_told(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_methods_go_on_from_where_they_are_told(
+    method: str, tiny: DatasetSplits, tmp_path: Path
+) -> None:
     """With a rate near zero the second stage leaves the weights as they were."""
     unlearning = "pretrain_schedule.rates=[[1, 0.05], [5, 0.4]]"
     still = ("schedule.rates=[[1, 1e-12]]", "schedule.epochs=1", unlearning)
@@ -466,8 +469,8 @@ def test_small_presets_cost_no_more_than_cross_entropy(preset: str) -> None:
 
 
 @pytest.mark.parametrize("method", OURS)
-def test_a_dry_run_foresees_the_stages(method: str, tiny: Data) -> None:
-    plan = rehearse(tiny, method=method, config=tiny_config(method, 4), noise="uniform:0.3")
+def test_a_dry_run_foresees_the_stages(method: str, tiny: DatasetSplits) -> None:
+    plan = dry_run(tiny, method=method, config=tiny_config(method, 4), noise="uniform:0.3")
     stages = ["pretrain", "train"] if method in ("gce", "dmi") else ["train"]
     assert [stage.stage for stage in plan.stages] == stages
     assert all(stage.epochs == 4 and stage.steps > 0 for stage in plan.stages)
@@ -484,7 +487,7 @@ def test_a_dry_run_foresees_the_stages(method: str, tiny: Data) -> None:
     ],
 )
 def test_other_choices_learn_too(
-    method: str, settings: tuple[str, ...], tiny: Data, tmp_path: Path
+    method: str, settings: tuple[str, ...], tiny: DatasetSplits, tmp_path: Path
 ) -> None:
     config = tiny_config(method, 12, *settings)
     result = drpl.train(

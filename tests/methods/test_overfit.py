@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import drpl
-from drpl.data.dataset import Data, Truth
+from drpl.data.dataset import DatasetSplits, Truth
 from drpl.data.images import TensorImages
-from drpl.methods import METHODS
+from drpl.registry import METHODS
 from tests.conftest import in_every_schedule, tiny_config, tiny_pixels
 
 SAMPLES = 24
@@ -18,7 +18,9 @@ TRUSTING = {"dividemix": ("begin=45", "p_threshold=0.1", "lambda_u=1.0")}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_clean_batch_is_learnt_by_heart(method: str, tiny: Data, tmp_path: Path) -> None:
+def test_one_clean_batch_is_learnt_by_heart(
+    method: str, tiny: DatasetSplits, tmp_path: Path
+) -> None:
     """A step an epoch, always the same images."""
     pixels, labels = tiny_pixels(SAMPLES, "batch")
     truth = Truth(labels, torch.ones(SAMPLES, dtype=torch.bool))

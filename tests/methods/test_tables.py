@@ -12,21 +12,22 @@ from torch.autograd import gradcheck
 from torch.nn import functional
 
 import drpl
-from drpl import model
-from drpl.config import Common, compose
-from drpl.data.augment import Normalise
-from drpl.data.dataset import Data
+from drpl.config.compose import Common, compose
+from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
+from drpl.data.transforms import Normalise
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture, Scale
-from drpl.methods import METHODS, bootstrap, coteaching, mixup, nlnl, pencil
+from drpl.methods import bootstrap, coteaching, mixup, nlnl, pencil
 from drpl.networks.ensemble import Ensemble
 from drpl.randomness import rng
-from drpl.rehearsal import rehearse
+from drpl.registry import METHODS
+from drpl.runs import model
+from drpl.runs.dry_run import dry_run
 from drpl.training import feed as feeding
-from drpl.training.equations import cross_entropy, entropy, from_uniform, one_hot
+from drpl.training.evaluate import losses
 from drpl.training.feed import Feed
-from drpl.training.observe import losses
+from drpl.training.losses import cross_entropy, entropy, from_uniform, one_hot
 from drpl.training.stage import Stage
 from tests.conftest import tiny_config
 
@@ -203,7 +204,9 @@ def test_guided_pairs_favour_the_clean_image() -> None:
 
 
 @pytest.mark.parametrize("setting", ["kind=soft", "kind=soft_to_hard", "lookup=true"])
-def test_the_kinds_of_bootstrapping_learn(setting: str, tiny: Data, tmp_path: Path) -> None:
+def test_the_kinds_of_bootstrapping_learn(
+    setting: str, tiny: DatasetSplits, tmp_path: Path
+) -> None:
     wanted = tiny_config("bootstrap", 8, setting, "delay=1", "cooling=3")
     noisy = {"noise": "uniform:0.3", "out": tmp_path, "quiet": True}
     result = drpl.train(tiny, method="bootstrap", config=wanted, **noisy)  # type: ignore[arg-type]
@@ -376,7 +379,9 @@ def test_recent_predictions_of_all_samples_are_remembered() -> None:
     assert torch.allclose(mean, (seen[1] + seen[2]) / 2, atol=1e-6)
 
 
-def test_negative_learning_judges_by_the_recent_predictions(tiny: Data, tmp_path: Path) -> None:
+def test_negative_learning_judges_by_the_recent_predictions(
+    tiny: DatasetSplits, tmp_path: Path
+) -> None:
     wanted = tiny_config("nlnl", 6)
     arguments = {"noise": "uniform:0.3", "out": tmp_path, "track_every": 2, "quiet": True}
     result = drpl.train(tiny, method="nlnl", config=wanted, **arguments)  # type: ignore[arg-type]
@@ -438,7 +443,7 @@ def test_each_network_learns_what_its_peer_finds_easy() -> None:
     assert [gradient is None for gradient in gradients] == [False, False, True, True]
 
 
-def test_both_networks_predict_after_loading(tiny: Data, tmp_path: Path) -> None:
+def test_both_networks_predict_after_loading(tiny: DatasetSplits, tmp_path: Path) -> None:
     wanted = tiny_config("coteaching", 2)
     result = drpl.train(tiny, method="coteaching", config=wanted, out=tmp_path, quiet=True)
     again = model.load(tmp_path)
@@ -475,9 +480,9 @@ def test_gradients_are_those_of_the_losses() -> None:
 
 
 @pytest.mark.parametrize("method", MINE)
-def test_a_rehearsal_goes_through(method: str, tiny: Data) -> None:
+def test_a_rehearsal_goes_through(method: str, tiny: DatasetSplits) -> None:
     wanted = tiny_config(method, 5)
-    plan = rehearse(tiny, method=method, config=wanted, noise="uniform:0.3")
+    plan = dry_run(tiny, method=method, config=wanted, noise="uniform:0.3")
     assert [(stage.stage, stage.epochs, stage.steps) for stage in plan.stages] == [("train", 5, 5)]
     assert plan.seconds > 0
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from drpl.errors import ConfigError
-from drpl.networks import CUSTOM, build
+from drpl.networks.build import CUSTOM, build_network
 from drpl.networks.layers import Pointwise
 from drpl.networks.preact_resnet import PreActBlock, PreActResNet18
 
@@ -17,12 +17,12 @@ def parameters(net: torch.nn.Module) -> int:
 
 @pytest.mark.parametrize(("classes", "count"), [(10, 11_171_274), (100, 11_217_444)])
 def test_preact_resnet18_has_the_papers_size(classes: int, count: int) -> None:
-    assert parameters(build("preact_resnet18", (3, 32, 32), classes, 64)) == count
+    assert parameters(build_network("preact_resnet18", (3, 32, 32), classes, 64)) == count
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (4, 64, 48), (3, 15, 15)])
 def test_preact_resnet18_takes_any_shape(shape: tuple[int, ...]) -> None:
-    net = build("auto", shape, 7, 4)
+    net = build_network("auto", shape, 7, 4)
     assert net(torch.randn(2, *shape)).shape == (2, 7)
 
 
@@ -52,12 +52,12 @@ def test_convolutions_have_no_bias_and_fan_out_scale() -> None:
 
 
 def test_vectors_get_an_mlp() -> None:
-    net = build("auto", (20,), 3, 8)
+    net = build_network("auto", (20,), 3, 8)
     assert net(torch.randn(5, 20)).shape == (5, 3)
     with pytest.raises(ConfigError, match="use mlp"):
-        build("preact_resnet18", (20,), 3, 8)
+        build_network("preact_resnet18", (20,), 3, 8)
     with pytest.raises(ConfigError, match="did you mean 'mlp'"):
-        build("mpl", (20,), 3, 8)
+        build_network("mpl", (20,), 3, 8)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_vectors_get_an_mlp() -> None:
 )
 def test_networks_for_larger_images_have_the_standard_size(name: str, count: int) -> None:
     with torch.device("meta"):
-        assert parameters(build(name, (3, 224, 224), 1000, 64)) == count
+        assert parameters(build_network(name, (3, 224, 224), 1000, 64)) == count
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_networks_for_larger_images_have_the_standard_size(name: str, count: int
     ],
 )
 def test_networks_for_larger_images_take_any_shape(name: str, shape: tuple[int, ...]) -> None:
-    net = build(name, shape, 7, 4)
+    net = build_network(name, shape, 7, 4)
     assert net(torch.randn(2, *shape)).shape == (2, 7)
     with pytest.raises(ConfigError, match="use mlp"):
-        build(name, (20,), 3, 8)
+        build_network(name, (20,), 3, 8)
 
 
 def test_resnet_shrinks_to_a_thirty_second_and_ends_active() -> None:
-    net = build("resnet18", (3, 224, 224), 5, 4)
+    net = build_network("resnet18", (3, 224, 224), 5, 4)
     x = net.get_submodule("stem")(torch.randn(1, 3, 224, 224))
     assert x.shape == (1, 4, 56, 56)
     for stage in net.get_submodule("stages").children():
@@ -96,7 +96,7 @@ def test_resnet_shrinks_to_a_thirty_second_and_ends_active() -> None:
 
 
 def test_inception_resnet_has_the_published_sizes() -> None:
-    net = build("inception_resnet_v2", (3, 299, 299), 5, 64).eval()
+    net = build_network("inception_resnet_v2", (3, 299, 299), 5, 64).eval()
     assert isinstance(net, torch.nn.Sequential)
     x, seen = torch.zeros(1, 3, 299, 299, device="meta"), []
     for part in net.to("meta"):
@@ -107,18 +107,18 @@ def test_inception_resnet_has_the_published_sizes() -> None:
     assert (seen[12], seen[33]) == ((1088, 17, 17), (2080, 8, 8))
     assert (seen[-4], seen[-1]) == ((1536, 8, 8), (5,))
     with pytest.raises(ConfigError, match="at least 75 pixels a side, got 64 x 64"):
-        build("inception_resnet_v2", (3, 64, 64), 5, 64)
+        build_network("inception_resnet_v2", (3, 64, 64), 5, 64)
 
 
 def test_a_network_of_ones_own() -> None:
     def mine(shape: tuple[int, ...], classes: int) -> torch.nn.Module:
         return torch.nn.Linear(shape[0], classes)
 
-    assert build(mine, (4,), 3, 64)(torch.randn(2, 4)).shape == (2, 3)
+    assert build_network(mine, (4,), 3, 64)(torch.randn(2, 4)).shape == (2, 3)
     with pytest.raises(ConfigError, match=r"must return an nn.Module, got int"):
-        build(lambda _, classes: classes, (4,), 3, 64)  # type: ignore[arg-type, return-value]
-    with pytest.raises(ConfigError, match=r"drpl.model.load\(run, function\)"):
-        build(CUSTOM, (4,), 3, 64)
+        build_network(lambda _, classes: classes, (4,), 3, 64)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ConfigError, match=r"drpl.runs.model.load\(run, function\)"):
+        build_network(CUSTOM, (4,), 3, 64)
 
 
 def made_elsewhere(name: str, classes: int) -> torch.nn.Module:
@@ -138,16 +138,16 @@ def test_networks_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setitem(sys.modules, "timm", timm)
     for channels in (1, 3):
-        net = build("torchvision:known", (channels, 16, 16), 5, 64)
+        net = build_network("torchvision:known", (channels, 16, 16), 5, 64)
         assert net(torch.randn(2, channels, 16, 16)).shape == (2, 5)
-        assert build("timm:any", (channels, 16, 16), 5, 64).in_channels == channels
+        assert build_network("timm:any", (channels, 16, 16), 5, 64).in_channels == channels
     with pytest.raises(ConfigError, match=r"torchvision cannot build 'other'.*Unknown model other"):
-        build("torchvision:other", (3, 16, 16), 5, 64)
+        build_network("torchvision:other", (3, 16, 16), 5, 64)
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(ConfigError, match="needs the package timm, which cannot be imported here"):
-        build("timm:any", (3, 16, 16), 5, 64)
+        build_network("timm:any", (3, 16, 16), 5, 64)
     with pytest.raises(ConfigError, match="known are timm, torchvision"):
-        build("keras:any", (3, 16, 16), 5, 64)
+        build_network("keras:any", (3, 16, 16), 5, 64)
 
 
 def test_a_pointwise_convolution_equals_one_that_strides() -> None:
@@ -162,8 +162,8 @@ def test_a_pointwise_convolution_equals_one_that_strides() -> None:
 def test_narrow_networks_on_large_images_do_not_crash(name: str) -> None:
     """In a process of its own: torch's convolution that strides tears the process down."""
     code = (
-        "import torch; from drpl.networks import build\n"
-        f"net = build({name!r}, (3, 64, 64), 4, 8)\n"
+        "import torch; from drpl.networks.build import build_network\n"
+        f"net = build_network({name!r}, (3, 64, 64), 4, 8)\n"
         "for _ in range(2): net(torch.randn(16, 3, 64, 64).contiguous("
         "memory_format=torch.channels_last)).sum().backward()"
     )

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.confusion import collect, halves, learn, problem, worst
-from drpl.data.dataset import Data, in_memory
+from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.errors import ConfigError, DataError
+from drpl.experiments.confusion import collect, halves, learn, problem, worst
 from drpl.noise.confusion import Confusion, averaged, counted, read
 from tests.conftest import tiny_pixels
 
@@ -15,7 +15,7 @@ QUICK = ("schedule.epochs=2", "schedule.batch_size=16", "width=4", "flip=false")
 
 
 @pytest.fixture
-def open_tiny(tiny: Data) -> Data:
+def open_tiny(tiny: DatasetSplits) -> DatasetSplits:
     """The tiny problem with two classes more outside."""
     pixels, labels = tiny_pixels(45, "outside")
     return replace(tiny, outside=in_memory(255 - pixels, labels % 2, ("dark", "light")))
@@ -44,7 +44,7 @@ def test_classes_are_matched_by_name() -> None:
         Confusion(matrix, ("a", "b", "c")).among(("z", "a"), ("y",))
 
 
-def test_halves_share_every_class(tiny: Data) -> None:
+def test_halves_share_every_class(tiny: DatasetSplits) -> None:
     first, second = halves(tiny.train, 0)
     assert torch.bincount(first.labels).tolist() == torch.bincount(second.labels).tolist()
     swapped = halves(tiny.train, 1)
@@ -53,7 +53,7 @@ def test_halves_share_every_class(tiny: Data) -> None:
     )
 
 
-def test_outside_classes_are_classes_too(open_tiny: Data) -> None:
+def test_outside_classes_are_classes_too(open_tiny: DatasetSplits) -> None:
     for data in (open_tiny, replace(open_tiny, test=None)):
         task = problem(data, 0)
         assert task.test is not None
@@ -66,7 +66,9 @@ def test_outside_classes_are_classes_too(open_tiny: Data) -> None:
         problem(clash, 0)
 
 
-def test_learning_and_collecting(open_tiny: Data, tiny: Data, tmp_path: Path) -> None:
+def test_learning_and_collecting(
+    open_tiny: DatasetSplits, tiny: DatasetSplits, tmp_path: Path
+) -> None:
     found = learn(open_tiny, networks=2, settings=QUICK, quiet=True)
     assert found.classes == ("top", "left", "middle", "dark", "light")
     assert torch.allclose(found.matrix.sum(1), torch.ones(5, dtype=torch.float64))
@@ -77,7 +79,7 @@ def test_learning_and_collecting(open_tiny: Data, tiny: Data, tmp_path: Path) ->
         collect(replace(tiny, test=None), [tmp_path / "network-1"])
 
 
-def test_probability_files(tiny: Data, tmp_path: Path) -> None:
+def test_probability_files(tiny: DatasetSplits, tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     np.savez(path, probs=np.eye(3)[[0, 1, 2, 1]], labels=np.array([0, 1, 2, 2]))
     found = collect(tiny, [path])
@@ -97,7 +99,7 @@ def test_probability_files(tiny: Data, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_probability_files(
-    tiny: Data, tmp_path: Path, content: dict[str, np.ndarray], sentence: str
+    tiny: DatasetSplits, tmp_path: Path, content: dict[str, np.ndarray], sentence: str
 ) -> None:
     np.savez(tmp_path / "p.npz", **content)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=sentence):

@@ -7,10 +7,10 @@ from hypothesis.extra.numpy import arrays
 
 from drpl.data.dataset import Dataset, in_memory
 from drpl.errors import ConfigError
-from drpl.noise import parse
 from drpl.noise.cifar import CIFAR10, SUPERCLASSES, flips
 from drpl.noise.confusion import Confusion
-from drpl.noise.kind import Surroundings
+from drpl.noise.inject import parse
+from drpl.noise.kind import NoiseContext
 from drpl.noise.transition import realised_matrix, transition
 from drpl.randomness import rng
 
@@ -72,7 +72,7 @@ def test_confused_classes(classes: int, rate: float, seed: int, data: some.DataO
     entries = some.floats(0, 1, width=32)
     table = data.draw(arrays(np.float64, (classes, classes), elements=entries))
     names = tuple(f"class {c}" for c in range(classes))
-    around = Surroundings(confusion=Confusion(torch.from_numpy(table), names))
+    around = NoiseContext(confusion=Confusion(torch.from_numpy(table), names))
     clean = plain(names, 400)
     noisy = parse(f"nonuniform:{rate}", around)(clean, rng(seed, "noise"))
     found = realised_matrix(clean.labels, noisy.labels, classes).numpy()
@@ -104,7 +104,7 @@ def test_official_confused_classes() -> None:
     """The first int(rN) of the permutation move, each by one draw of its row."""
     names = ("a", "b", "c")
     table = torch.tensor([[0.0, 0.3, 0.7], [0.5, 0.0, 0.5], [0.9, 0.1, 0.0]])
-    around = Surroundings(confusion=Confusion(table, names))
+    around = NoiseContext(confusion=Confusion(table, names))
     clean = plain(names, 100)
     given = parse("nonuniform:0.4,scheme=official", around)(clean, rng(1, "n")).labels
     chosen = np.random.RandomState(42).permutation(300)[:120]

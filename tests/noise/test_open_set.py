@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from PIL import Image
 
-from drpl.data.dataset import Data, Dataset, in_memory
+from drpl.data.dataset import Dataset, DatasetSplits, in_memory
 from drpl.data.images import FileImages
 from drpl.data.outside import Assembled, fitted, with_outside
 from drpl.errors import ConfigError, DataError
-from drpl.noise import inject, parse
 from drpl.noise.confusion import Confusion
-from drpl.noise.kind import Surroundings
+from drpl.noise.inject import inject, parse
+from drpl.noise.kind import NoiseContext
 from drpl.randomness import rng
 
 OWN, FOREIGN = ("a", "b", "c"), ("x", "y")
@@ -33,9 +33,9 @@ def shown(dataset: Dataset) -> torch.Tensor:
     return pixels[:, 0] * 256 + pixels[:, 1]
 
 
-def around(count: int, matrix: torch.Tensor | None = None) -> Surroundings:
+def around(count: int, matrix: torch.Tensor | None = None) -> NoiseContext:
     table = torch.full((5, 5), 0.2) if matrix is None else matrix
-    return Surroundings(numbered(count, FOREIGN, 10_000), Confusion(table, OWN + FOREIGN))
+    return NoiseContext(numbered(count, FOREIGN, 10_000), Confusion(table, OWN + FOREIGN))
 
 
 @settings(deadline=None, max_examples=40)
@@ -75,7 +75,7 @@ def test_no_image_twice_while_there_are_enough(each: int, sizes: list[int]) -> N
     names = [f"x{c}" for c in range(len(sizes))]
     labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     foreign = replace(numbered(len(labels), FOREIGN), labels=labels, classes=tuple(names))
-    noisy = parse("ood:0.5", Surroundings(foreign))(numbered(3 * each, OWN, 10_000), rng(each, "n"))
+    noisy = parse("ood:0.5", NoiseContext(foreign))(numbered(3 * each, OWN, 10_000), rng(each, "n"))
     numbers = shown(noisy)
     uses = torch.bincount(numbers[numbers < 10_000], minlength=len(labels))
     if int(uses.sum()) <= len(labels):
@@ -119,7 +119,9 @@ def test_official_draws() -> None:
 
 
 def test_manifest_and_digest() -> None:
-    data = Data("numbered", numbered(60, OWN), None, (0.5,), (0.5,), numbered(40, FOREIGN, 500))
+    data = DatasetSplits(
+        "numbered", numbered(60, OWN), None, (0.5,), (0.5,), numbered(40, FOREIGN, 500)
+    )
     noisy, manifest = inject(data, "uniform:0.2+ood:0.4", 1)
     assert noisy.truth is not None
     assert [part["wrong"] for part in manifest["parts"]] == [12, 24]
@@ -141,7 +143,7 @@ def test_files_are_replaced_without_reading_them_all(tmp_path: Path) -> None:
     foreign = Dataset(
         FileImages(files[:2], 4, 3), torch.arange(2), FOREIGN, paths=("one.png", "two.png")
     )
-    noisy = parse("ood:0.3", Surroundings(foreign))(own, rng(1, "n"))
+    noisy = parse("ood:0.3", NoiseContext(foreign))(own, rng(1, "n"))
     assert isinstance(noisy.images, Assembled)
     assert noisy.paths is not None
     assert noisy.truth is not None
@@ -151,7 +153,7 @@ def test_files_are_replaced_without_reading_them_all(tmp_path: Path) -> None:
     whole = noisy.images.load(torch.arange(6))
     for row in range(6):
         assert torch.equal(noisy.images.load(torch.tensor([row]))[0], whole[row])
-    unnamed = parse("ood:0.3", Surroundings(replace(foreign, paths=None)))(own, rng(1, "n"))
+    unnamed = parse("ood:0.3", NoiseContext(replace(foreign, paths=None)))(own, rng(1, "n"))
     assert unnamed.paths is not None
     assert [unnamed.paths[row] for row in gone] == ["", ""]
 
@@ -171,7 +173,7 @@ def test_images_are_fitted() -> None:
 
 
 def test_an_outside_by_name() -> None:
-    data = Data("numbered", numbered(60, OWN), None, (0.5,), (0.5,))
+    data = DatasetSplits("numbered", numbered(60, OWN), None, (0.5,), (0.5,))
     assert with_outside(data, None) is data
     assert with_outside(data, "digits").outside is not None
     assert with_outside(data, data).outside is data.train
@@ -192,9 +194,9 @@ def test_no_outside(spec: str, sentence: str) -> None:
 def test_no_or_wrong_confusion() -> None:
     foreign = numbered(10, FOREIGN)
     with pytest.raises(ConfigError, match="make a confusion matrix"):
-        parse("ood-nonuniform:0.4", Surroundings(foreign))(numbered(9, OWN), rng(1, "n"))
+        parse("ood-nonuniform:0.4", NoiseContext(foreign))(numbered(9, OWN), rng(1, "n"))
     with pytest.raises(ConfigError, match="unknown direction 'diagonal'"):
         parse("ood-nonuniform:0.4,direction=diagonal", around(4))
-    same = Surroundings(replace(foreign, classes=("a", "y")), around(2).confusion)
+    same = NoiseContext(replace(foreign, classes=("a", "y")), around(2).confusion)
     with pytest.raises(ConfigError, match="class 'a' is both in the data set and outside it"):
         parse("ood-nonuniform:0.4", same)(numbered(9, OWN), rng(1, "n"))

@@ -4,16 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from drpl.errors import ConfigError
-from drpl.noise import parse, split
 from drpl.noise.confusion import Confusion
-from drpl.noise.kind import Surroundings
+from drpl.noise.inject import parse, split
+from drpl.noise.kind import NoiseContext
 from drpl.noise.quota import allotted
 from drpl.noise.transition import uniform
 from drpl.randomness import rng
 from tests.noise.test_open_set import FOREIGN, OWN, numbered
 
 KINDS = ("uniform", "nonuniform", "instance", "ood", "ood-nonuniform")
-AROUND = Surroundings(
+AROUND = NoiseContext(
     numbered(150, FOREIGN, 10_000), Confusion(torch.full((5, 5), 0.2), OWN + FOREIGN)
 )
 

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from drpl.data.dataset import Data, Dataset, in_memory
+from drpl.data.dataset import Dataset, DatasetSplits, in_memory
 from drpl.errors import ConfigError
-from drpl.noise import inject, parse
+from drpl.noise.inject import inject, parse
 from drpl.noise.transition import realised_matrix, transition, uniform
 from drpl.randomness import rng
 
@@ -71,7 +71,7 @@ def test_any_matrix_and_its_official_draw() -> None:
 
 
 def test_manifest_says_what_was_done() -> None:
-    clean = Data("plain", plain(torch.arange(100) % 10, 10), None, (0.0,), (1.0,))
+    clean = DatasetSplits("plain", plain(torch.arange(100) % 10, 10), None, (0.0,), (1.0,))
     noisy, manifest = inject(clean, "uniform:0.6", seed=3)
     assert manifest["nominal"] == pytest.approx(0.6)
     assert manifest["realised"] == pytest.approx(0.6)

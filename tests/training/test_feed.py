@@ -4,8 +4,8 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data.augment import CropFlip, Normalise
 from drpl.data.images import FileImages, Images, TensorImages
+from drpl.data.transforms import CropFlip, Normalise
 from drpl.errors import TrainingError
 from drpl.training.feed import Feed
 from tests.conftest import tiny_pixels

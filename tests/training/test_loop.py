@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from drpl.data.augment import Normalise
 from drpl.data.images import TensorImages
+from drpl.data.transforms import Normalise
 from drpl.errors import TrainingError
 from drpl.training.feed import Feed
 from drpl.training.loop import Epoch, fit, good_at_bfloat16
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Stage, Terms
+from drpl.training.stage import Stage, TableUpdate, Terms
 
 CPU = torch.device("cpu")
 
@@ -93,7 +93,7 @@ def test_a_stage_must_say_what_an_epoch_is() -> None:
 
 
 def test_fresh_rows_remember_who_was_visited() -> None:
-    fresh = Fresh(torch.ones(4, 2))
+    fresh = TableUpdate(torch.ones(4, 2))
     fresh[torch.tensor([2, 0])] = torch.tensor([[5.0, 6.0], [7.0, 8.0]])
     whole = fresh.share()
     assert whole.visited.tolist() == [True, False, True, False]

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drpl.cleaning.correction import Correction
+from drpl.cleaning.correct import Correction
 from drpl.cleaning.folder import Cleaned, csv_text
-from drpl.data import DATASETS, load
+from drpl.data.sources import load
 from drpl.errors import ConfigError, DataError, RunError, StorageError
-from drpl.files import storing, write_whole
+from drpl.files import explain_write_errors, write_atomic
+from drpl.registry import DATASETS
 
 MARK = "applied.json"  # says that a folder was written here, and from what
 RECORDS = (MARK, "dropped.csv", "audit.csv")
@@ -94,7 +95,7 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
     root = cleaned.root
     assert root is not None  # noqa: S101  only called for files
     if cleaned.is_list:
-        from drpl.data.listing import columns, read_csv, read_parquet
+        from drpl.data.readers.list import columns, read_csv, read_parquet
 
         source = Path(cleaned.source)
         source = source if source.is_file() else root / source.name
@@ -104,7 +105,7 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
             if row[2] != "train":
                 yield row
     elif (root / "train").is_dir():
-        from drpl.data.folder import TEST_NAMES, listed
+        from drpl.data.readers.folder import TEST_NAMES, listed
 
         part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
         if part:
@@ -146,7 +147,7 @@ def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
     for file in there:
         if file.name not in own:
             raise StorageError(f"{file} was not put there by `drpl apply`; take it out")
-    with storing(out):
+    with explain_write_errors(out):
         for link in there:
             if link not in wanted:
                 link.unlink()
@@ -167,7 +168,7 @@ def check_folders(labels: Iterable[str]) -> None:
 
 def link_name(file: File) -> str:
     """A name that no other image has, with an ending that image folders are searched for."""
-    from drpl.data.folder import SUFFIXES
+    from drpl.data.readers.folder import SUFFIXES
 
     number, suffix = f"{file.number:07}", file.path.suffix
     ending = "" if suffix.lower() in SUFFIXES else ".png"  # what it holds is told by its bytes
@@ -258,7 +259,7 @@ def claim(out: Path, kind: str, cleaned: Cleaned) -> None:
 def put(path: Path, content: bytes | str) -> None:
     """Write a file, unless it is there and the same."""
     data = content.encode() if isinstance(content, str) else content
-    with storing(path):
+    with explain_write_errors(path):
         if path.is_file() and path.read_bytes() == data:
             return
-    write_whole(path, data)
+    write_atomic(path, data)

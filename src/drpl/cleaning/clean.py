@@ -19,27 +19,27 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from drpl import pipeline
-from drpl.cleaning import planning
-from drpl.cleaning.estimating import Rate, noise_matrix, noise_rate, true_classes
+from drpl.cleaning import plan as planning
+from drpl.cleaning.estimate import Rate, noise_matrix, noise_rate, true_classes
 from drpl.cleaning.folder import VERDICTS, Cleaned, write_about, write_issues
-from drpl.cleaning.judging import Judgement, judge
-from drpl.cleaning.planning import Choice
+from drpl.cleaning.judge import Judgement, judge
+from drpl.cleaning.plan import Choice
 from drpl.cleaning.sections import sections
 from drpl.cleaning.summary import told
-from drpl.config import compose
-from drpl.corrupt import as_picture
-from drpl.data import Reading, load
-from drpl.data.dataset import Data, Dataset
+from drpl.config.compose import compose
+from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.reduced import reduced
-from drpl.display import Display, duration
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import RunError
-from drpl.files import write_json, write_whole
+from drpl.files import write_atomic, write_json
 from drpl.methods.drpl import Config
-from drpl.reporting.noise import picture
-from drpl.reporting.page import report
-from drpl.reporting.table import as_csv
-from drpl.result import Result
+from drpl.noise.write import as_picture
+from drpl.report.noise_figure import picture
+from drpl.report.page import report
+from drpl.report.table import as_csv
+from drpl.runs import execute as pipeline
+from drpl.runs.display import Display, duration
+from drpl.runs.folder import Result
 
 PLAN = "plan.json"
 PAIRS = 10  # confusions that are kept
@@ -69,13 +69,13 @@ class Cleaning:
 
 
 def clean(
-    data: str | Data | Dataset,
+    data: str | DatasetSplits | Dataset,
     out: Path | str,
     *,
     budget: str = "10m",
     repeats: int = 1,
     seed: int = 1,
-    reading: Reading | None = None,
+    read_options: ReadOptions | None = None,
     device: str | None = None,
     quiet: bool = False,
 ) -> Cleaning:
@@ -89,7 +89,7 @@ def clean(
     folder, length = Path(out), planning.seconds(budget)
     if (folder / "clean.json").exists():
         return finished(folder, seed, repeats)
-    whole = load(data, reading) if isinstance(data, str) else pipeline.as_data(data)
+    whole = load(data, read_options) if isinstance(data, str) else pipeline.as_data(data)
     with Display(quiet=quiet) as display:
         choice = chosen(folder, whole, length, repeats, device, display)
     shared = {
@@ -112,7 +112,12 @@ def clean(
 
 
 def chosen(
-    folder: Path, data: Data, budget: float, repeats: int, device: str | None, display: Display
+    folder: Path,
+    data: DatasetSplits,
+    budget: float,
+    repeats: int,
+    device: str | None,
+    display: Display,
 ) -> Choice:
     """The settings of a call that was stopped, or else those that suit data and time."""
     path = folder / PLAN
@@ -149,7 +154,7 @@ def finished(folder: Path, seed: int, repeats: int) -> Cleaning:
 
 
 def written(
-    result: Result, source: str, data: Data, judgements: list[Judgement], seed: int
+    result: Result, source: str, data: DatasetSplits, judgements: list[Judgement], seed: int
 ) -> Cleaning:
     """All tables, pictures and words; last `clean.json`, whose presence means that all is there."""
     folder, train, run = result.folder, data.train, judgements[0]
@@ -171,7 +176,7 @@ def written(
         "pairs": pairs(matrix, train.classes),
         "notes": list(data.notes),
     }
-    write_whole(folder / "summary.md", told(figures, folder))
+    write_atomic(folder / "summary.md", told(figures, folder))
     parts = sections(Cleaned.load(folder), figures, matrix.to_numpy())
     report([result], folder / "report.html", sections=parts, images=root_of(source))
     write_json(folder / "clean.json", figures)
@@ -192,7 +197,7 @@ def issues_table(result: Result, run: Judgement, train: Dataset, rate: Rate) -> 
             "p_noisy": noisy[index].numpy(),
             "confidence": confidence[index].double().numpy(),
             "verdict": [run.verdicts[i] for i in index.tolist()],
-            "strangeness": run.strangeness[index].double().numpy(),
+            "strangeness": run.outlier_score[index].double().numpy(),
             "near_given": run.near(index, run.given[index]),
             "near_suggested": run.near(index, suggested[index]),
             "loss": result.samples["loss"].to_numpy()[index.numpy()],
@@ -202,14 +207,14 @@ def issues_table(result: Result, run: Judgement, train: Dataset, rate: Rate) -> 
     return table.sort_values(order, ascending=[False, False, True], kind="stable")
 
 
-def write_matrix(folder: Path, data: Data, run: Judgement) -> pd.DataFrame:
+def write_matrix(folder: Path, data: DatasetSplits, run: Judgement) -> pd.DataFrame:
     """P(given | true) as CSV and picture, beside the true one where that is known."""
     names, given = data.train.classes, data.train.labels
     found = noise_matrix(true_classes(run), given)
     table = pd.DataFrame(found.numpy(), index=pd.Index(names, name="true"), columns=list(names))
-    write_whole(folder / "noise-matrix.csv", as_csv(table.reset_index()))
+    write_atomic(folder / "noise-matrix.csv", as_csv(table.reset_index()))
     title = f"Estimated from {len(given):,} samples: P(given label | true class)"
-    write_whole(folder / "noise-matrix.png", picture(title, found.numpy(), names, names, []))
+    write_atomic(folder / "noise-matrix.png", picture(title, found.numpy(), names, names, []))
     truth = data.train.truth
     if truth is not None:
         inside = truth.in_distribution
@@ -217,7 +222,7 @@ def write_matrix(folder: Path, data: Data, run: Judgement) -> pd.DataFrame:
         right[inside, truth.labels[inside]] = 1
         real = noise_matrix(right, given).numpy()
         table = pd.DataFrame(real, index=pd.Index(names, name="true"), columns=list(names))
-        write_whole(folder / "noise-matrix-true.csv", as_csv(table.reset_index()))
+        write_atomic(folder / "noise-matrix-true.csv", as_csv(table.reset_index()))
     return pd.DataFrame(found.numpy(), index=list(names), columns=list(names))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from drpl.errors import RunError
-from drpl.files import digest, write_json, write_whole
+from drpl.files import digest, write_atomic, write_json
 
 VERDICTS = ("mislabelled", "outside", "ambiguous")  # outside: it shows none of the classes
 SAMPLES = {
@@ -144,7 +144,7 @@ def write_issues(folder: Path, issues: pd.DataFrame) -> None:
     """Write `issues.csv`, a row for each suspicious image, worst first."""
     rows = issues[list(ISSUES)].itertuples(index=False)
     shown = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    write_whole(folder / "issues.csv", csv_text([list(ISSUES), *shown]))
+    write_atomic(folder / "issues.csv", csv_text([list(ISSUES), *shown]))
 
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:

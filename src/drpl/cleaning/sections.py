@@ -7,12 +7,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from drpl.cleaning.folder import Cleaned
-from drpl.cleaning.page import MOST, script, standalone
+from drpl.cleaning.review.page import MOST, script, standalone
 from drpl.cleaning.summary import MEANING
-from drpl.reporting.matrices import draw_matrix
-from drpl.reporting.numbers import Number, name
-from drpl.reporting.page import Section
-from drpl.reporting.style import Picture, panels
+from drpl.report.matrices import draw_matrix
+from drpl.report.numbers import Number, name
+from drpl.report.page import Section
+from drpl.report.style import Picture, panels
 
 FRAME = "width:100%;height:min(46rem,90vh);border:1px solid var(--line)"
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.cli.commands import DATA, DEVICE, QUIET, SEED, app, stoppable
-from drpl.cli.reading import reads
-from drpl.data import Reading
+from drpl.cli.read_options import reads
+from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def clean(
     ] = 1,
     seed: Annotated[int, SEED] = 1,
     *,
-    reading: Reading,
+    read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Find the wrong labels of your data, what they should be, and a model that knows better."""
     from drpl.cleaning.clean import clean as work
 
-    reading = replace(reading, skip_broken=True)  # the summary names them
+    read_options = replace(read_options, skip_broken=True)  # the summary names them
     more = {"budget": budget, "repeats": repeats, "seed": seed, "device": device, "quiet": quiet}
     with stoppable():
-        found = work(data, out, reading=reading, **more)  # type: ignore[arg-type]
+        found = work(data, out, read_options=read_options, **more)  # type: ignore[arg-type]
     typer.echo(found.text.replace("**", "").replace("`", ""), nl=False)
 
 
@@ -63,10 +63,10 @@ def review(
     ] = None,
 ) -> None:
     """Look at suspicious labels in the browser and decide on each."""
-    from drpl.cleaning.correction import MODEL
-    from drpl.cleaning.decisions import Book, take_in
+    from drpl.cleaning.correct import MODEL
     from drpl.cleaning.folder import Cleaned
-    from drpl.cleaning.page import write_page
+    from drpl.cleaning.review.decisions import DecisionLog, take_in
+    from drpl.cleaning.review.page import write_page
 
     cleaned = Cleaned.load(folder)
     name = (who or login()).encode("utf-8", "replace").decode()
@@ -81,7 +81,7 @@ def review(
         typer.echo(f"wrote {page} with {written:,} issues{part}")
         typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
     elif take:
-        with Book(cleaned) as book:
+        with DecisionLog(cleaned) as book:
             new, old = take_in(book, take)
         typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
     else:
@@ -91,17 +91,17 @@ def review(
 
 def run(cleaned: "Cleaned", port: int, no_open: bool, who: str) -> None:
     """Serve the page until Ctrl-C."""
-    from drpl.cleaning.decisions import Book
+    from drpl.cleaning.review.decisions import DecisionLog
 
     try:
-        from drpl.cleaning.server import Door, listening, server
+        from drpl.cleaning.review.server import Auth, listening, server
     except ImportError:
         raise ConfigError(
             "the review page needs starlette and uvicorn: pip install 'drpl[review]'; "
             "or write a page that needs no server with --page FILE.html"
         ) from None
-    with Book(cleaned) as book, listening(port) as taken:
-        door = Door(taken.getsockname()[1])
+    with DecisionLog(cleaned) as book, listening(port) as taken:
+        door = Auth(taken.getsockname()[1])
         decided = len(book.standing.every())
         typer.echo(f"{len(cleaned.issues):,} issues, {decided:,} decided; review them at")
         typer.echo(f"  {door.address()}")
@@ -137,7 +137,7 @@ def apply(
 ) -> None:
     """Write the data set with the labels that were decided; the originals stay as they are."""
     from drpl.cleaning.apply import write
-    from drpl.cleaning.correction import Correction
+    from drpl.cleaning.correct import Correction
     from drpl.cleaning.folder import Cleaned
 
     correction = Correction.of(Cleaned.load(folder), accept_above)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drpl.catalogue import Entry
-from drpl.cli.reading import reads
-from drpl.data import Reading
+from drpl.cli.read_options import reads
+from drpl.data.sources import ReadOptions
+from drpl.registry import Entry
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drpl.rehearsal import Plan
-    from drpl.result import Result
+    from drpl.runs.dry_run import Plan
+    from drpl.runs.folder import Result
 
 app = typer.Typer(
     help="Learning from images whose labels can't be trusted.",
@@ -64,7 +64,7 @@ def define(goal: str, about: str) -> None:
         seed: Annotated[int, SEED] = 1,
         out: Annotated[Path | None, OUT] = None,
         *,
-        reading: Reading,
+        read_options: ReadOptions,
         device: Annotated[str | None, DEVICE] = None,
         save_every: Annotated[float, SAVE] = 10.0,
         track_every: Annotated[int, TRACK] = 0,
@@ -86,7 +86,7 @@ def carry_out(
     goal: str,
     *,
     data: str,
-    reading: Reading,
+    read_options: ReadOptions,
     preset: list[str] | None,
     settings: list[str] | None,
     log: list[str] | None,
@@ -94,9 +94,11 @@ def carry_out(
     **more: object,
 ) -> None:
     """Train, and say what came out."""
-    from drpl import distributed, loggers, pipeline
-    from drpl.data import load
-    from drpl.rehearsal import rehearse
+    from drpl import distributed
+    from drpl.data.sources import load
+    from drpl.runs import execute as pipeline
+    from drpl.runs import loggers
+    from drpl.runs.dry_run import dry_run as plan
 
     chosen = {
         "preset": named(preset),
@@ -105,10 +107,10 @@ def carry_out(
         **more,
     }
     with stoppable(), distributed.processes():
-        source = load(data, reading)
+        source = load(data, read_options)
         if dry_run:
             wanted = {key: value for key, value in chosen.items() if key not in FOLDER}
-            typer.echo(forecast(rehearse(source, goal=goal, **wanted)))  # type: ignore[arg-type]
+            typer.echo(forecast(plan(source, goal=goal, **wanted)))  # type: ignore[arg-type]
             return
         result = pipeline.train(source, goal=goal, **chosen)  # type: ignore[arg-type]
         if distributed.rank() == 0:
@@ -191,15 +193,16 @@ def predict(
     """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
     from contextlib import nullcontext
 
-    from drpl import files, model
+    from drpl import files
     from drpl.data.finding import image_files
-    from drpl.display import Display
+    from drpl.runs import model
+    from drpl.runs.display import Display
 
     trained, wanted = model.load(run), list(image_files(images))
     batches, broken = model.classify(trained, wanted, batch), []
     silent = quiet or (out is None and sys.stdout.isatty())  # a bar would run through the table
     with (
-        files.replacing(out) if out else nullcontext(sys.stdout.buffer) as file,
+        files.open_atomic(out) if out else nullcontext(sys.stdout.buffer) as file,
         Display(quiet=silent) as display,
     ):
         shown = display.count("predict", len(wanted))
@@ -227,14 +230,14 @@ def noise(
     confusion: Annotated[Path | None, CONFUSION] = None,
     seed: Annotated[int, SEED] = 1,
     *,
-    reading: Reading,
+    read_options: ReadOptions,
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
-    from drpl.corrupt import Roots, corrupt
-    from drpl.data import load
     from drpl.data.outside import with_outside
+    from drpl.data.sources import load
+    from drpl.noise.write import Roots, corrupt
 
-    loaded = with_outside(load(data, reading), ood)
+    loaded = with_outside(load(data, read_options), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
     )
@@ -261,16 +264,16 @@ def confusion(
     settings: Annotated[list[str] | None, SET] = None,
     seed: Annotated[int, SEED] = 1,
     *,
-    reading: Reading,
+    read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Learn from clean data which classes look alike, for non-uniform noise."""
-    from drpl.confusion import collect, learn, worst
-    from drpl.data import load
     from drpl.data.outside import with_outside
+    from drpl.data.sources import load
+    from drpl.experiments.confusion import collect, learn, worst
 
-    loaded = with_outside(load(data, reading), ood)
+    loaded = with_outside(load(data, read_options), ood)
     if sources:
         found = collect(loaded, sources)
     else:
@@ -300,7 +303,8 @@ def score(
     """Judge the labels of finished runs by several detectors; see scores.csv in their folders."""
     import pandas as pd
 
-    from drpl import files, scoring
+    from drpl import files
+    from drpl.analysis import scoring
 
     tables = {}
     for run in runs:
@@ -308,7 +312,7 @@ def score(
         typer.echo(f"{run}\n{judgements(table)}\nwrote {run / 'scores.csv'}")
     if out:
         whole = pd.concat(tables, names=["run", "row"]).reset_index("run")
-        files.write_whole(out, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        files.write_atomic(out, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def judgements(table: "pd.DataFrame") -> str:
@@ -346,7 +350,7 @@ def report(
     ] = None,
 ) -> None:
     """Put runs on one HTML page: words, tables, figures and galleries."""
-    from drpl.reporting import page
+    from drpl.report import page
 
     if not watch:
         page.report(runs, out, images=images)
@@ -369,7 +373,7 @@ def figures(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
 ) -> None:
     """Write every figure of runs as SVG and PNG."""
-    from drpl.reporting.figures import figures as write
+    from drpl.report.figures import figures as write
 
     written = write(runs, out)
     typer.echo(f"wrote {len(written) // 2} figures as SVG and PNG to {out}")
@@ -380,18 +384,18 @@ def figures(
 def doctor(
     data: Annotated[str, DATA],
     *,
-    reading: Reading,
+    read_options: ReadOptions,
     times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
 ) -> None:
     """Look a data set over before training: what is in it, what is odd, what it will take."""
-    from drpl import doctor as practice
-    from drpl.data import load
+    from drpl.analysis import doctor as practice
+    from drpl.data.sources import load
 
-    reading = replace(reading, skip_broken=True)
+    read_options = replace(read_options, skip_broken=True)
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.all_presets() if times else []
-    typer.echo(practice.examine(load(data, reading), root, presets).text())
+    typer.echo(practice.examine(load(data, read_options), root, presets).text())
 
 
 class Target(StrEnum):
@@ -408,8 +412,8 @@ def export(
     to: Annotated[Target, typer.Option(help="onnx, or torch for a .pt2 file.")] = Target.ONNX,
 ) -> None:
     """Write a model, its preprocessing and its class names as one file that needs no drpl."""
-    from drpl.export import SHOWN
-    from drpl.export import export as write
+    from drpl.runs.export import SHOWN
+    from drpl.runs.export import export as write
 
     difference = write(run, out, to.value)
     typer.echo(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")
@@ -432,13 +436,10 @@ def list_names(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
 ) -> None:
     """List methods, data sets, noises, networks, detectors, presets and the paper's tables."""
-    from drpl.config import PRESETS
-    from drpl.data import DATASETS, SOURCES
-    from drpl.detection import DETECTORS
-    from drpl.methods import METHODS
-    from drpl.networks import NETWORKS
-    from drpl.noise import NOISES
-    from drpl.paper import TABLES
+    from drpl.config.compose import PRESETS
+    from drpl.data.sources import SOURCES
+    from drpl.registry import DATASETS, DETECTORS, METHODS, NETWORKS, NOISES
+    from drpl.report.paper import TABLES
 
     known: dict[Kind, Mapping[str, Entry | str]] = {
         Kind.METHODS: METHODS,

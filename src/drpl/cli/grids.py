@@ -21,13 +21,13 @@ from drpl.cli.commands import (
     named,
     stoppable,
 )
-from drpl.cli.reading import READING
+from drpl.cli.read_options import READING
 from drpl.cli.sharing import Group, takes
-from drpl.data import Reading
+from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
-    from drpl.grid import Comparison
+    from drpl.experiments.grid import Comparison
 
 
 class Engine(StrEnum):
@@ -102,7 +102,7 @@ def alike(
     return {"seeds": numbers(seeds), **chosen, **more}
 
 
-runs_many = takes(reading=READING, runs=Group(RUNS, alike), work=Group(WORK, dict))
+runs_many = takes(read_options=READING, runs=Group(RUNS, alike), work=Group(WORK, dict))
 
 
 @app.command()
@@ -115,17 +115,17 @@ def compare(
     *,
     runs: dict[str, Any],
     goal: Annotated[Goal, GOAL] = Goal.TRAIN,
-    reading: Reading,
+    read_options: ReadOptions,
     work: dict[str, Any],
     track_every: Annotated[int, TRACK] = 0,
 ) -> None:
     """Train methods under noises with several seeds, and put them side by side."""
-    from drpl import grid
+    from drpl.experiments import grid
 
     grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
     with stoppable():
         found = grid.compare(
-            data, out=out, goal=goal, reading=reading, track_every=track_every, **grids
+            data, out=out, goal=goal, read_options=read_options, track_every=track_every, **grids
         )
     conclude([found])
 
@@ -140,17 +140,22 @@ def study(
     target: Annotated[str | None, TARGET] = None,
     *,
     runs: dict[str, Any],
-    reading: Reading,
+    read_options: ReadOptions,
     work: dict[str, Any],
     track_every: Annotated[int, TRACK] = 3,
 ) -> None:
     """Compare methods under noises, with every table, figure, map and probe on one page."""
-    from drpl import studying
+    from drpl.experiments import study as studying
 
     grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
     with stoppable():
         found = studying.study(
-            data, out=out, target=target, reading=reading, track_every=track_every, **grids
+            data,
+            out=out,
+            target=target,
+            read_options=read_options,
+            track_every=track_every,
+            **grids,
         )
     typer.echo(found.comparison.text)
     for note in found.notes:
@@ -176,15 +181,17 @@ def reproduce(
     ] = None,
     *,
     runs: dict[str, Any],
-    reading: Reading,
+    read_options: ReadOptions,
     work: dict[str, Any],
     track_every: Annotated[int, TRACK] = 0,
     dry_run: Annotated[bool, DRY] = False,
 ) -> None:
     """Run the grid of one of the paper's tables, and put its figures beside ours."""
-    from drpl import reproduce as tables
+    from drpl.experiments import reproduce as tables
 
-    wanted = tables.Wanted(table, scale=scale.value, data=data, reading=reading, **runs)
+    wanted = tables.TableRequest(
+        table, scale=scale.value, data=data, read_options=read_options, **runs
+    )
     if dry_run:
         for line in chain(tables.listing(wanted), tables.forecast(wanted)):
             typer.echo(line)

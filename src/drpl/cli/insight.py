@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from drpl.cli.commands import CONFUSION, OOD, app
-from drpl.cli.reading import DATA_DIR, LIMIT, OUTSIDE, SIZE
+from drpl.cli.read_options import DATA_DIR, LIMIT, OUTSIDE, SIZE
 
 
 @app.command()
@@ -35,11 +35,16 @@ def look(
     ] = None,
 ) -> None:
     """Show where a model sees an image's given label and where its true or suggested class."""
-    from drpl.activation import look as see
+    from drpl.analysis.cam import look as see
 
-    reading = {"size": size, "limit": limit, "data_dir": data_dir, "outside": tuple(outside or ())}
+    read_options = {
+        "size": size,
+        "limit": limit,
+        "data_dir": data_dir,
+        "outside": tuple(outside or ()),
+    }
     folder = out or run / "look"
-    more: dict[str, Any] = {"ood": ood, "confusion": confusion, **reading}
+    more: dict[str, Any] = {"ood": ood, "confusion": confusion, **read_options}
     for one in see(run, images or (), data, count=count, out=folder, **more):
         shows = f", shows {one.shows}" if one.shows else ""
         typer.echo(
@@ -69,13 +74,19 @@ def probe(
     ] = Path("probes"),
 ) -> None:
     """Tell other classes apart by the features after each block of trained networks."""
-    from drpl.data import Reading
-    from drpl.probing import probe as measure
-    from drpl.probing import side_by_side
+    from drpl.analysis.probe import probe as measure
+    from drpl.analysis.probe import side_by_side
+    from drpl.data.sources import ReadOptions
 
-    reading = Reading(data_dir=data_dir, outside=tuple(outside or ()))
+    read_options = ReadOptions(data_dir=data_dir, outside=tuple(outside or ()))
     found = measure(
-        runs, target, classes=classes or (), limit=limit, reading=reading, seed=seed, out=out
+        runs,
+        target,
+        classes=classes or (),
+        limit=limit,
+        read_options=read_options,
+        seed=seed,
+        out=out,
     )
     typer.echo(side_by_side(found.table))
     for note in found.notes:

@@ -19,10 +19,10 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
-from drpl.data import Reading
 from drpl.data.images import Broken, FileImages
+from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
-from drpl.files import digest, replacing
+from drpl.files import digest, open_atomic
 
 CACHE = Path(".drpl-cache")
 MARK = b"drplimg1"  # another number when files are decoded to other pixels
@@ -69,11 +69,13 @@ class Cache(NamedTuple):
     broken: Broken
 
 
-def address(root: Path, reading: Reading, part: str, shape: tuple[int, ...] | None) -> Path:
+def address(
+    root: Path, read_options: ReadOptions, part: str, shape: tuple[int, ...] | None
+) -> Path:
     """The cache of one part of a data set at one size; a changed part takes its place."""
     where = root.resolve()
-    telling = digest(f"{where} {reading.size} {shape}".encode(errors="surrogateescape"))
-    return (reading.cache or CACHE) / f"{where.name}-{part}-{telling}.images"
+    telling = digest(f"{where} {read_options.size} {shape}".encode(errors="surrogateescape"))
+    return (read_options.cache or CACHE) / f"{where.name}-{part}-{telling}.images"
 
 
 def fingerprint(root: Path, names: Sequence[str]) -> str:
@@ -127,7 +129,7 @@ def write(
     """Write the pixels of all parts, then what they are."""
     broken: Broken = {}
     count = 0
-    with replacing(path) as file:
+    with open_atomic(path) as file:
         for pixels, bad in parts:
             file.write(pixels.numpy().data)
             broken |= bad

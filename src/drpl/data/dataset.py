@@ -12,7 +12,7 @@ from drpl.data.images import Images, TensorImages
 from drpl.errors import DataError
 
 if TYPE_CHECKING:
-    from drpl.data import Reading
+    from drpl.data.sources import ReadOptions
 
 LARGEST_PART = 2**24  # numbers in double precision at once
 
@@ -52,12 +52,12 @@ class Origin:
     """What was asked for when a data set was loaded, so that it can be read again."""
 
     what: str
-    reading: "Reading"
+    read_options: "ReadOptions"
     ood: str | None = None  # the data set that its outside came from, if that is another one
 
 
 @dataclass(frozen=True)
-class Data:
+class DatasetSplits:
     """A named data set with its two parts and how its pixels are normalised."""
 
     name: str

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from drpl.errors import DataError
-from drpl.files import storing
+from drpl.files import explain_write_errors
 
 CHUNK = 2**18  # bytes
 PATIENCE = 30  # seconds without a byte
@@ -45,7 +45,7 @@ def obtain(archive: Archive, home: Path) -> None:
 def fetch(archive: Archive, file: Path) -> None:
     """Download to `file`, going on where an earlier attempt broke off."""
     part = file.with_name(f"{file.name}.part")
-    with storing(part):
+    with explain_write_errors(part):
         part.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
     begun = part.stat().st_size
@@ -68,7 +68,7 @@ def fetch(archive: Archive, file: Path) -> None:
             f"{archive.url} came out damaged (its MD5 sum is not {archive.md5}) and was deleted; "
             "run the same command again"
         )
-    with storing(file):
+    with explain_write_errors(file):
         part.replace(file)
 
 
@@ -100,7 +100,7 @@ def receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
 
 def store(file: IO[bytes], block: bytes, part: Path) -> None:
     """Write a block; a full disk is another matter than a broken line."""
-    with storing(part):
+    with explain_write_errors(part):
         file.write(block)
         file.flush()
 
@@ -132,9 +132,9 @@ def unpack(file: Path, folder: str) -> None:
     partial = file.with_name(f".{folder}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        with tarfile.open(file) as tar, storing(partial):
+        with tarfile.open(file) as tar, explain_write_errors(partial):
             tar.extractall(partial, filter="data")
-        with storing(file.parent / folder):
+        with explain_write_errors(file.parent / folder):
             (partial / folder).replace(file.parent / folder)
     except tarfile.TarError as error:
         raise DataError(f"cannot unpack {file}: {error}") from error

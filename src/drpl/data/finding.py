@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from drpl.data.folder import images_below
-from drpl.data.listing import read_csv, read_parquet
+from drpl.data.readers.folder import images_below
+from drpl.data.readers.list import read_csv, read_parquet
 from drpl.errors import DataError
 
 LISTS = {".csv": read_csv, ".parquet": read_parquet}

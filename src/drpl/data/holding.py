@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from drpl.data import Reading, cached
+from drpl.data import cached
 from drpl.data.decoding import head
 from drpl.data.images import PART, THREADS, Broken, FileImages, Images, TensorImages
+from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
 LARGEST = 64  # pixels a side, unless the user asks for more
@@ -36,7 +37,7 @@ class Held(NamedTuple):
 def hold(
     root: Path,
     names: Sequence[str],
-    reading: Reading,
+    read_options: ReadOptions,
     part: str,
     shape: tuple[int, ...] | None = None,
 ) -> Held:
@@ -45,8 +46,8 @@ def hold(
     `part` tells the caches of one root apart. `shape` is for images that must look like others;
     by default it suits the images.
     """
-    images, broken = kept_somewhere(root, names, reading, part, shape)
-    if broken and (not reading.skip_broken or len(broken) == len(names)):
+    images, broken = kept_somewhere(root, names, read_options, part, shape)
+    if broken and (not read_options.skip_broken or len(broken) == len(names)):
         named = "; ".join(list(broken.values())[:NAMED])
         more = f"; and {len(broken) - NAMED} more" if len(broken) > NAMED else ""
         raise DataError(
@@ -61,25 +62,25 @@ def hold(
 def kept_somewhere(
     root: Path,
     names: Sequence[str],
-    reading: Reading,
+    read_options: ReadOptions,
     part: str,
     shape: tuple[int, ...] | None,
 ) -> tuple[Images, Broken]:
     """The images that can be read, and what is wrong with the others."""
-    budget = reading.memory if reading.memory is not None else free_memory() // 2
-    if reading.hold in ("auto", "cache"):
-        path, key = cached.address(root, reading, part, shape), cached.fingerprint(root, names)
+    budget = read_options.memory if read_options.memory is not None else free_memory() // 2
+    if read_options.hold in ("auto", "cache"):
+        path, key = cached.address(root, read_options, part, shape), cached.fingerprint(root, names)
         if found := cached.opened(path, key):
             images, broken = found
             fits = len(images) * prod(images.shape) <= budget
-            small = reading.hold == "auto" and fits
+            small = read_options.hold == "auto" and fits
             return TensorImages(images.load(torch.arange(len(images)))) if small else images, broken
-    channels, side, _ = shape or fitting_shape(root, names, reading.size)
+    channels, side, _ = shape or fitting_shape(root, names, read_options.size)
     source = FileImages(names, side, channels, root)
     fits = len(source) * prod(source.shape) <= budget
-    if reading.hold == "memory" or (reading.hold == "auto" and fits):
+    if read_options.hold == "memory" or (read_options.hold == "auto" and fits):
         return in_memory(source)
-    if reading.hold == "files":
+    if read_options.hold == "files":
         return as_files(source)
     return cached.made(path, key, source)
 

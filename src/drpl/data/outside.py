@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from drpl import data as sources
-from drpl.data.dataset import Data, Dataset
+from drpl.data import sources as sources
+from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import Images, TensorImages
 from drpl.errors import DataError
 
@@ -94,13 +94,13 @@ def replaced(images: Images, others: Images, rows: Tensor) -> Images:
     return assembled
 
 
-def with_outside(data: Data, what: str | Data | Dataset | None) -> Data:
+def with_outside(data: DatasetSplits, what: str | DatasetSplits | Dataset | None) -> DatasetSplits:
     """The data with the training images of another set as its outside, if one is given."""
     if what is None:
         return data
     origin = data.origin and replace(data.origin, ood=what if isinstance(what, str) else None)
     if isinstance(what, str):
         shape = data.train.images.shape
-        what = sources.load(what, sources.Reading(size=shape[1] if len(shape) == 3 else None))
+        what = sources.load(what, sources.ReadOptions(size=shape[1] if len(shape) == 3 else None))
     outside = what if isinstance(what, Dataset) else what.train
     return replace(data, outside=outside, origin=origin)

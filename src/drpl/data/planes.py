@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drpl.data.pickles import read_pickle
+from drpl.data.safe_pickle import read_pickle
 from drpl.errors import DataError
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from drpl.data.dataset import Data, Dataset, Truth
+from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.data.images import Images, TensorImages
 from drpl.data.outside import fitted
 from drpl.data.selection import chosen
 
 
-def reduced(data: Data, size: int | None, limit: int | None) -> Data:
+def reduced(data: DatasetSplits, size: int | None, limit: int | None) -> DatasetSplits:
     """Images of `size` pixels a side, and at most `limit` of them in each part.
 
     Files come in that size already; mean and deviation stay those of the whole set.

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from drpl.data import Reading, cached
+from drpl.data import cached
 from drpl.data.cached import CachedImages
-from drpl.data.dataset import Data, Dataset
+from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.holding import free_memory
+from drpl.data.sources import ReadOptions
 from drpl.files import digest, write_arrays
 
 FEW = 5_000  # files that are compared at once, in a fraction of a second
@@ -67,14 +68,16 @@ class Names(Sequence[str]):
         return os.fsdecode(self.text[start : self.ends[k]].tobytes())
 
 
-def address(root: Path, reading: Reading) -> Path:
+def address(root: Path, read_options: ReadOptions) -> Path:
     """Where the snapshot of a folder at one size is."""
     where = root.resolve()
-    telling = digest(f"{where} {reading.size}".encode(errors="surrogateescape"))
-    return (reading.cache or cached.CACHE) / f"{where.name}-{telling}.snapshot.npz"
+    telling = digest(f"{where} {read_options.size}".encode(errors="surrogateescape"))
+    return (read_options.cache or cached.CACHE) / f"{where.name}-{telling}.snapshot.npz"
 
 
-def remember(data: Data, root: Path, tops: Sequence[Path], reading: Reading) -> None:
+def remember(
+    data: DatasetSplits, root: Path, tops: Sequence[Path], read_options: ReadOptions
+) -> None:
     """Write down a data set if all its images are in caches; others have no use for it.
 
     Every image is in a folder of `tops` or below.
@@ -94,12 +97,12 @@ def remember(data: Data, root: Path, tops: Sequence[Path], reading: Reading) -> 
         tables[f"{name}_labels"] = part.labels.numpy()
         tables[f"{name}_cache"] = np.array([part.images.path.name, part.images.key])
         tables |= Names.of(part.paths or ()).tables(f"{name}_names")
-    write_arrays(address(root, reading), tables)
+    write_arrays(address(root, read_options), tables)
 
 
-def recalled(root: Path, reading: Reading) -> Data | None:
+def recalled(root: Path, read_options: ReadOptions) -> DatasetSplits | None:
     """The data set of a folder from its snapshot, if there is one and no folder has changed."""
-    path = address(root, reading)
+    path = address(root, read_options)
     try:
         with path.open("rb") as file:
             tables = dict(np.load(file, allow_pickle=False))
@@ -114,7 +117,7 @@ def recalled(root: Path, reading: Reading) -> Data | None:
     if train is None or (test is None) != ("test_labels" not in tables):
         return None
     found = [part for part in (train, test) if part is not None]
-    if reading.hold == "auto" and all(fits(part, reading) for part in found):
+    if read_options.hold == "auto" and all(fits(part, read_options) for part in found):
         return None
     if sum(map(len, found)) <= FEW:
         if any(changed(part, root) for part in found):
@@ -123,7 +126,7 @@ def recalled(root: Path, reading: Reading) -> Data | None:
         later = threading.Timer(AFTER, doubt, (found, root, path))
         later.daemon = True
         later.start()
-    return Data(root.resolve().name, train, test, tuple(mean), tuple(std))
+    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std))
 
 
 def recalled_part(
@@ -156,9 +159,9 @@ def doubt(parts: Sequence[Dataset], root: Path, snapshot: Path) -> None:
             part.images.doubt = f"files in {root} have changed since they were cached; run again"
 
 
-def fits(part: Dataset, reading: Reading) -> bool:
+def fits(part: Dataset, read_options: ReadOptions) -> bool:
     """Whether a part may be held in memory instead."""
-    budget = reading.memory if reading.memory is not None else free_memory() // 2
+    budget = read_options.memory if read_options.memory is not None else free_memory() // 2
     return len(part) * prod(part.images.shape) <= budget
 
 

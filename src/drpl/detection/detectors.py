@@ -3,12 +3,16 @@
 E observations, N samples, y the given labels, p the probabilities of the latest observation.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
+
+Detector = Callable[[Evidence, Tensor], Tensor]  # evidence, labels [N] -> suspicion [N]
 
 
 def small_loss(evidence: Evidence, labels: Tensor) -> Tensor:

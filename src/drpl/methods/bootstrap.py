@@ -23,10 +23,10 @@ from drpl.detection.mixture import BetaMixture, Scale
 from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.mixup import Mixup
-from drpl.run import Outcome, Run
-from drpl.training.equations import cross_entropy, from_uniform, mixup, one_hot
+from drpl.runs.run import Outcome, Run
+from drpl.training.evaluate import losses
 from drpl.training.feed import Feed
-from drpl.training.observe import losses
+from drpl.training.losses import cross_entropy, from_uniform, mixup, one_hot
 from drpl.training.stage import Terms
 
 EDGE = 1e-4  # no label is believed or doubted entirely

@@ -18,7 +18,7 @@ from torch.nn import functional
 from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.networks.ensemble import Ensemble
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.stage import Stage, Terms
 

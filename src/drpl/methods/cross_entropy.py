@@ -8,11 +8,11 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from drpl.config import Common
+from drpl.config.compose import Common
 from drpl.detection.split import detect
-from drpl.run import Outcome, Run
-from drpl.training.equations import cross_entropy, one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
 

@@ -18,17 +18,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config import Common
+from drpl.config.compose import Common
 from drpl.detection.gaussians import lower
 from drpl.detection.split import FEWEST, Split, scarcity
 from drpl.distributed import world
 from drpl.errors import TrainingError
 from drpl.methods.pseudo_label import rows
 from drpl.networks.ensemble import Ensemble
-from drpl.run import Outcome, Run
-from drpl.training.equations import cross_entropy, entropy, from_uniform, mixup, one_hot
+from drpl.runs.run import Outcome, Run
+from drpl.training.evaluate import losses
 from drpl.training.feed import Feed
-from drpl.training.observe import losses
+from drpl.training.losses import cross_entropy, entropy, from_uniform, mixup, one_hot
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
 

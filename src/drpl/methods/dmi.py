@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from drpl.detection.split import detect
 from drpl.methods.cross_entropy import Continued, pretrained
-from drpl.run import Outcome, Run
-from drpl.training.equations import one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
+from drpl.training.losses import one_hot
 from drpl.training.stage import Stage, Terms
 
 ENOUGH = 10  # images a class in a batch: with fewer, some class is often missing

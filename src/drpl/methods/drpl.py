@@ -20,8 +20,8 @@ from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
 from drpl.methods.joint import Prior, Relabel, Relabelling
 from drpl.methods.pseudo_label import FromSplit, semi_supervised
-from drpl.run import Outcome, Run
-from drpl.training.equations import one_hot
+from drpl.runs.run import Outcome, Run
+from drpl.training.losses import one_hot
 from drpl.training.schedule import Schedule
 
 
@@ -71,11 +71,11 @@ def class_shares(run: Run, split: Split, seen: Evidence, config: Config) -> Tens
 
 def detect_noise(run: Run, config: Config) -> Outcome:
     """Up to the second split: the list of wrong labels, without the final model."""
-    net, split, _ = twice_judged(run, config)
+    net, split, _ = two_stage_detect(run, config)
     return Outcome(net, split)
 
 
-def twice_judged(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence]:
+def two_stage_detect(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence]:
     """The second network, the second split, and what that network sees."""
     stage = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
     net, augmented = run.fit("relabel", stage, config.relabel_schedule).net, config.track == "train"
@@ -92,7 +92,7 @@ def twice_judged(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence]:
 
 def train(run: Run, config: Config) -> Outcome:
     """Relabel to make the losses tell, split, learn from the split, and once more."""
-    _, split, seen = twice_judged(run, config)
+    _, split, seen = two_stage_detect(run, config)
     shares = class_shares(run, split, seen, config)
     net = semi_supervised(run, "final", split, config, config.final_schedule, shares)
     return Outcome(net, split)

@@ -20,7 +20,7 @@ from drpl.detection.split import detect
 from drpl.errors import ConfigError
 from drpl.methods import cross_entropy as baseline
 from drpl.noise.transition import checked, read_matrix
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.stage import Stage, Terms
 

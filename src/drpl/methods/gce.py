@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from drpl.detection.split import detect
 from drpl.methods.cross_entropy import Continued, pretrained
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
+from drpl.training.evaluate import losses
 from drpl.training.feed import Feed
-from drpl.training.observe import losses
 from drpl.training.stage import Stage, Terms
 
 

@@ -15,15 +15,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config import Common
+from drpl.config.compose import Common
+from drpl.config.settings import Settings
 from drpl.detection.split import detect
 from drpl.methods.cross_entropy import Classify
-from drpl.run import Outcome, Run
-from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, from_prior, one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, entropy, from_prior, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Remembering, Terms
+from drpl.training.stage import PredictionHistory, TableUpdate, Terms
 
 
 class Relabelling(Settings):
@@ -54,7 +54,7 @@ class Config(Common):
     """Labels are called wrong where the mixture of the relabelling losses gives noise more."""
 
 
-class Relabel(Remembering):
+class Relabel(PredictionHistory):
     """Train on targets that, from `begin` on, are the network's own recent predictions."""
 
     targets: Tensor  # [N, C]
@@ -76,7 +76,7 @@ class Relabel(Remembering):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass; the predictions of its own training forwards become the new targets."""
-        c, seen = self.config, Fresh(self.targets)
+        c, seen = self.config, TableUpdate(self.targets)
         for x, i in feed():
             logits = self.net(x)
             p = logits.softmax(1)

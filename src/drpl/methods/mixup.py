@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
-from drpl.run import Outcome, Run
-from drpl.training.equations import cross_entropy, mixup, one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, mixup, one_hot
 from drpl.training.stage import Stage, Terms
 
 

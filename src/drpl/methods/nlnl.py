@@ -19,13 +19,13 @@ from pydantic import Field
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from drpl.config import Common
+from drpl.config.compose import Common
 from drpl.detection.split import Split, scarcity
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
+from drpl.training.evaluate import losses, margins
 from drpl.training.feed import Feed
-from drpl.training.observe import losses, margins
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Remembering, Terms
+from drpl.training.stage import PredictionHistory, TableUpdate, Terms
 
 TINY = 1e-30  # a probability below this has no logarithm to speak of
 
@@ -46,7 +46,7 @@ class Config(Common):
     """Predictions of this many last epochs are averaged."""
 
 
-class Negative(Remembering):
+class Negative(PredictionHistory):
     """NL, SelNL and SelPL, one after another under one optimiser."""
 
     labels: Tensor  # [N]
@@ -61,7 +61,7 @@ class Negative(Remembering):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass over all samples: who teaches nothing is looked at too, for pbar."""
-        c, seen, trust = self.config, Fresh(self.recent[0]), self.trust()
+        c, seen, trust = self.config, TableUpdate(self.recent[0]), self.trust()
         for x, i in feed():
             logits, y = self.net(x), self.labels[i]
             p, w = logits.softmax(1), self.weights[y]

@@ -13,7 +13,7 @@ from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.forward import Forward
 from drpl.noise.transition import realised_matrix
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
 
 ORACLE = True  # is told the truth
 

@@ -9,7 +9,7 @@ import torch
 from drpl.detection.split import FEWEST, Split, scarcity
 from drpl.errors import TrainingError
 from drpl.methods.pseudo_label import FromSplit, semi_supervised
-from drpl.run import Outcome, Run
+from drpl.runs.run import Outcome, Run
 
 ORACLE = True  # is given the truth
 

@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
-from drpl.run import Outcome, Run
-from drpl.training.equations import entropy, one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
-from drpl.training.stage import Fresh, Stage, Terms
+from drpl.training.losses import entropy, one_hot
+from drpl.training.stage import Stage, TableUpdate, Terms
 
 
 class Config(baseline.Config):
@@ -67,7 +67,7 @@ class Pencil(Stage):
 
     def learn_labels(self, feed: Feed) -> Iterator[Terms]:
         """Network and labels together."""
-        c, moved = self.config, Fresh(self.y)
+        c, moved = self.config, TableUpdate(self.y)
         for x, i in feed():
             y, logits = self.y[i].requires_grad_(), self.net(x)
             classes = logits.shape[1]

@@ -13,15 +13,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config import Common
+from drpl.config.compose import Common
+from drpl.config.settings import Settings
 from drpl.detection.split import FEWEST, Split
 from drpl.errors import TrainingError
-from drpl.run import Run
-from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, from_prior, mixup, one_hot
+from drpl.runs.run import Run
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, entropy, from_prior, mixup, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Fresh, Stage, Terms
+from drpl.training.stage import Stage, TableUpdate, Terms
 
 
 class SemiSupervised(Settings):
@@ -97,7 +97,7 @@ class PseudoLabel(MixedBatches):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass; plain images are predicted first, then their mixtures are learnt."""
-        seen = Fresh(self.targets)
+        seen = TableUpdate(self.targets)
         for x, i in feed():
             with torch.no_grad():  # in training mode: batch norm sees plain and mixed images
                 seen[i] = self.net(x).softmax(1)

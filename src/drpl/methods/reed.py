@@ -12,12 +12,12 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from drpl.config.settings import Settings
 from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
-from drpl.run import Outcome, Run
-from drpl.settings import Settings
-from drpl.training.equations import cross_entropy, entropy, one_hot
+from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
+from drpl.training.losses import cross_entropy, entropy, one_hot
 from drpl.training.stage import Stage, Terms
 
 Kind = Literal["hard", "soft"]

@@ -16,7 +16,7 @@ SCHEMES = ("paper", "official")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class NoiseContext:
     """What noise may need besides the data set itself."""
 
     outside: Dataset | None = None  # images of other classes

@@ -6,14 +6,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drpl.data.dataset import Data, Dataset, Truth
+from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.files import digest
 from drpl.noise.kind import Change, Noise
 from drpl.noise.transition import realised_matrix
 
 
 def manifest(
-    specs: Sequence[str], noise: Noise, changes: Sequence[Change], data: Data, noisy: Dataset
+    specs: Sequence[str],
+    noise: Noise,
+    changes: Sequence[Change],
+    data: DatasetSplits,
+    noisy: Dataset,
 ) -> dict[str, Any]:
     """The whole record but for the seed: totals, parts, classes, matrix and outside images."""
     truth = noisy.truth

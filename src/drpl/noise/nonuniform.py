@@ -7,12 +7,12 @@ from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
 from drpl.noise.cifar import flips
 from drpl.noise.confusion import Confusion
-from drpl.noise.kind import Noise, Surroundings, check_rate
+from drpl.noise.kind import Noise, NoiseContext, check_rate
 from drpl.noise.official import official_categorical, official_first
 from drpl.noise.transition import by_matrix
 
 
-def nonuniform(rate: float, around: Surroundings, scheme: str = "paper") -> Noise:
+def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
     """A share of each class that has look-alikes gets the label of one of them.
 
     CIFAR-10 and CIFAR-100 have fixed ones; any other set follows its confusion matrix.

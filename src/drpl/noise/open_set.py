@@ -7,7 +7,7 @@ from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
-from drpl.noise.kind import Change, Noise, Part, Surroundings, check_rate
+from drpl.noise.kind import Change, Noise, NoiseContext, Part, check_rate
 from drpl.noise.official import official_alike, official_outside
 from drpl.noise.quota import Quota
 
@@ -16,7 +16,7 @@ DIRECTIONS = ("column", "row")
 Replace = Callable[[Dataset, Quota, Generator], tuple[Tensor, Tensor]]  # -> samples, outside rows
 
 
-def ood(rate: float, around: Surroundings, scheme: str = "paper") -> Noise:
+def ood(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
     """A share of each class shows images of outside classes, every class with equal chance."""
     outside = needed(rate, around)
 
@@ -30,11 +30,11 @@ def ood(rate: float, around: Surroundings, scheme: str = "paper") -> Noise:
         classes = even_classes(len(rows), fresh, outside, generator)
         return rows, images_of(classes, outside, quota.spent, generator)
 
-    return replacing(replace, rate, outside, scheme)
+    return open_atomic(replace, rate, outside, scheme)
 
 
 def ood_nonuniform(
-    rate: float, around: Surroundings, scheme: str = "paper", direction: str = "column"
+    rate: float, around: NoiseContext, scheme: str = "paper", direction: str = "column"
 ) -> Noise:
     """A share of each class shows images of outside classes that look like it.
 
@@ -56,10 +56,10 @@ def ood_nonuniform(
                 drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
         return torch.cat(picked), images_of(torch.cat(drawn), outside, quota.spent, generator)
 
-    return replacing(replace, rate, outside, scheme)
+    return open_atomic(replace, rate, outside, scheme)
 
 
-def replacing(replace: Replace, rate: float, outside: Dataset, scheme: str) -> Noise:
+def open_atomic(replace: Replace, rate: float, outside: Dataset, scheme: str) -> Noise:
     """Noise that gives new images to the same labels."""
 
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
@@ -72,7 +72,7 @@ def replacing(replace: Replace, rate: float, outside: Dataset, scheme: str) -> N
     return Noise((Part(draw, rates, outside, scheme),))
 
 
-def needed(rate: float, around: Surroundings) -> Dataset:
+def needed(rate: float, around: NoiseContext) -> Dataset:
     """The outside images, or an error that says where to get some."""
     check_rate(rate)
     if around.outside is None:
@@ -110,7 +110,7 @@ def images_of(classes: Tensor, outside: Dataset, spent: Tensor, generator: Gener
     return images
 
 
-def alike(dataset: Dataset, outside: Dataset, around: Surroundings, direction: str) -> Tensor:
+def alike(dataset: Dataset, outside: Dataset, around: NoiseContext, direction: str) -> Tensor:
     """The chance of each outside class for each label. [C, outside classes]"""
     if around.confusion is None:
         raise ConfigError(

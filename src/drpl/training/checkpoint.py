@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, optim
 
 from drpl.errors import RunError
-from drpl.files import write_whole
+from drpl.files import write_atomic
 from drpl.training.stage import Stage
 
 DIGEST = hashlib.sha256().digest_size
@@ -50,7 +50,7 @@ def write(path: Path, checkpoint: Checkpoint) -> None:
     buffer = io.BytesIO()
     torch.save(vars(checkpoint), buffer)
     content = buffer.getvalue()
-    write_whole(path, hashlib.sha256(content).digest() + content)
+    write_atomic(path, hashlib.sha256(content).digest() + content)
 
 
 def read(path: Path) -> Checkpoint | None:

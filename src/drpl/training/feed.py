@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from drpl.data.augment import Augment
 from drpl.data.images import Images, loaded
+from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, rank, world
 from drpl.errors import TrainingError
 from drpl.randomness import Key, rng
-from drpl.training.observe import predict
+from drpl.training.evaluate import predict
 
 SMALLEST = 6  # a last batch below this is skipped, as in the released code: too few for batch norm
 
@@ -21,8 +21,8 @@ class Feed:
     def __init__(
         self,
         images: Images,
-        augment: Augment,
-        still: Augment,
+        augment: Transform,
+        still: Transform,
         batch_size: int,
         epoch: int,
         key: Key,
@@ -49,7 +49,7 @@ class Feed:
         whole = torch.arange(len(self.images)) if subset is None else subset.cpu()
         order = whole[torch.randperm(len(whole), generator=rng(*key, "order"))]
         # A row for every sample, so a view does not depend on the batch it comes in.
-        shape = (views, len(self.images), self.augment.draws)
+        shape = (views, len(self.images), self.augment.num_uniforms)
         uniforms = torch.rand(shape, generator=rng(*key, "views"))
         for index, pixels in loaded(self.images, self._own(order, batch_size or self.batch_size)):
             pixels = pixels.to(self.device, non_blocking=True)

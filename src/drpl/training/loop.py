@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, optim
 
-from drpl.data.augment import Augment
 from drpl.data.images import Images
+from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, rank, sum_gradients, world
 from drpl.errors import TrainingError
 from drpl.randomness import Key, derive
@@ -43,8 +43,8 @@ class Epoch:
 def fit(
     stage: Stage,
     images: Images,
-    augment: Augment,
-    still: Augment,
+    augment: Transform,
+    still: Transform,
     schedule: Schedule,
     *,
     key: Key,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pydantic import Field, field_validator
 from torch import nn, optim
 
-from drpl.settings import Settings
+from drpl.config.settings import Settings
 
 
 class Schedule(Settings):

@@ -28,7 +28,7 @@ class Stage(nn.Module):
         raise NotImplementedError
 
 
-class Fresh:
+class TableUpdate:
     """New rows of a per-sample table, collected over one epoch on all processes.
 
     Tables are read during an epoch and replaced at its end. A row that no batch visited keeps
@@ -43,13 +43,13 @@ class Fresh:
         self.rows[i] = rows.detach().to(self.rows.dtype)
         self.visited[i] = True
 
-    def share(self) -> "Fresh":
+    def share(self) -> "TableUpdate":
         """Make the rows whole on every process."""
         self.rows, self.visited = share(self.rows), share(self.visited)
         return self
 
 
-class Remembering(Stage):
+class PredictionHistory(Stage):
     """A stage that remembers what it predicted in its last epochs."""
 
     recent: Tensor  # [W, N, C]
@@ -61,7 +61,7 @@ class Remembering(Stage):
         self.register_buffer("recent", torch.zeros(window, samples, classes))
         self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
 
-    def remember(self, seen: Fresh, epoch: int) -> None:
+    def remember(self, seen: TableUpdate, epoch: int) -> None:
         """Put this epoch's predictions in the place of the oldest."""
         slot = epoch % len(self.recent)
         self.recent[slot], self.visited[slot] = seen.share().rows, seen.visited

@@ -1,0 +1,124 @@
+"""Finished runs judged by detectors: their folders hold all that it takes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from drpl.detection import metrics
+from drpl.detection.detectors import Detector, kept
+from drpl.detection.evidence import Evidence
+from drpl.errors import ConfigError, DrplError, RunError
+from drpl.files import explain_read_errors, write_atomic
+from drpl.registry import DETECTORS, find
+from drpl.runs.folder import Result
+
+FIGURES = ("auroc", "tpr", "fpr", "precision", "recall")
+
+
+def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None) -> pd.DataFrame:
+    """Judge the labels of a finished run, and write every sample's suspicions to `scores.csv`.
+
+    `detectors` are names of `drpl list detectors`, perhaps with a threshold ("posterior:0.05"), or
+    functions of one's own. By default all are tried, and those that the evidence does not allow
+    say why in the column `skipped`. A row of the answer is a stage and a detector, with how many
+    labels it would flag and, where the truth is known, how good that is.
+    """
+    folder = Path(folder)
+    run = Result.load(folder)
+    judges = [Judge.named(one) for one in (DETECTORS if detectors is None else detectors)]
+    labels, wrong = read_labels(folder / "samples.npz")
+    suspicions: dict[str, NDArray[Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for path in evidence_files(run):
+        evidence = read_evidence(path, labels)
+        for judge in judges:
+            row = {"stage": evidence.stage, "detector": judge.text}
+            try:
+                suspicion = judge.detector(evidence, labels).double()
+                clean = kept(suspicion, judge.threshold)
+            except DrplError as error:
+                if detectors is not None:
+                    raise
+                rows.append(row | {"skipped": str(error)})
+                continue
+            suspicions[f"{evidence.stage}:{judge.name}"] = suspicion.numpy()
+            good = {} if wrong is None else metrics.score(suspicion.numpy(), clean.numpy(), wrong)
+            rows.append(row | {"flagged": int((~clean).sum()), **good, "skipped": ""})
+    write_scores(run, suspicions)
+    table = pd.DataFrame(rows, columns=["stage", "detector", "flagged", *FIGURES, "skipped"])
+    return table.astype({"flagged": "Int64", **dict.fromkeys(FIGURES, float)})
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A detector with its decision."""
+
+    text: str  # as it was asked for
+    name: str
+    detector: Detector
+    threshold: float | None
+
+    @classmethod
+    def named(cls, one: str | Detector) -> "Judge":
+        """From NAME, NAME:THRESHOLD, or a function."""
+        if not isinstance(one, str):
+            return cls(one.__name__, one.__name__, one, None)
+        name, colon, value = one.partition(":")
+        known = find("detector", name, DETECTORS)
+        try:
+            threshold = float(value) if colon else known.threshold
+        except ValueError:
+            raise ConfigError(
+                f"detector {one!r}: the threshold {value!r} is not a number"
+            ) from None
+        return cls(one, name, known.load(), threshold)
+
+
+def evidence_files(run: Result) -> list[Path]:
+    """The evidence of each stage, in the order they were trained."""
+    found = sorted((run.folder / "evidence").glob("*.npz"))
+    if not found:
+        raise RunError(f"{run.folder} has no evidence to judge by: {run.folder}/evidence is empty")
+    stages = list(dict.fromkeys(row["stage"] for row in run.history))
+    return sorted(found, key=lambda path: [*stages, path.stem].index(path.stem))
+
+
+def read_labels(path: Path) -> tuple[Tensor, NDArray[Any] | None]:
+    """The given labels and, where it is known, which of them are wrong."""
+    with explain_read_errors(path), path.open("rb") as file:
+        arrays = np.load(file, allow_pickle=False)
+        return torch.from_numpy(arrays["given"]), arrays.get("wrong")
+
+
+def read_evidence(path: Path, labels: Tensor) -> Evidence:
+    """Whole and finite evidence on the samples with these labels."""
+    with explain_read_errors(path):
+        evidence = Evidence.read(path)
+        rows, samples = max(1, len(evidence.losses)), len(labels)
+        classes = max(evidence.probs.shape[-1], int(labels.max()) + 1)
+        tables = {
+            "losses": (evidence.losses, (rows, samples)),
+            "margins": (evidence.margins, (rows, samples)),
+            "probs": (evidence.probs, (samples, classes)),
+        }
+        for name, (table, shape) in tables.items():
+            if table.shape != shape:
+                raise ValueError(f"{name} is {tuple(table.shape)}, not {shape}")
+            if not bool(torch.isfinite(table).all()):
+                raise ValueError(f"{name} is not finite everywhere")
+    return evidence
+
+
+def write_scores(run: Result, suspicions: dict[str, NDArray[Any]]) -> None:
+    """`scores.csv`: a row for each sample, as in `samples.csv`; a column for each judgement."""
+    with explain_read_errors(run.folder / "samples.csv"):
+        table = run.samples[["id", "path", "given_label"]].assign(**suspicions)
+    text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_atomic(run.folder / "scores.csv", text)

@@ -1,0 +1,89 @@
+"""What the decisions change: every label of a cleaned data set, and who changed it why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pandas as pd
+
+from drpl.cleaning.folder import Cleaned
+from drpl.cleaning.review.decisions import ActiveDecisions, Decision, read
+
+MODEL = "model"
+
+
+class Change(NamedTuple):
+    """One row of `audit.csv`."""
+
+    id: int
+    path: str
+    before: str
+    after: str  # nothing where the image is dropped
+    who: str
+    when: str
+    why: str
+
+    def text(self) -> str:
+        """The change in one line."""
+        where = self.path or f"image {self.id}"
+        return f"{where}: {self.before} -> {self.after or 'dropped'} ({self.who}: {self.why})"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """All labels of a cleaned data set after the decisions, and what they change."""
+
+    cleaned: Cleaned
+    labels: pd.Series  # by id, without the dropped images
+    changes: list[Change]
+
+    @classmethod
+    def of(cls, cleaned: Cleaned, accept_above: float | None = None) -> "Correction":
+        """What people decided and, if asked, what the model is sure enough of."""
+        standing = ActiveDecisions(read(cleaned)).every()
+        labels = cleaned.samples["given_label"].copy()
+        changes = []
+        for decision in (*standing.values(), *by_model(cleaned, standing, accept_above)):
+            row = cleaned.samples.loc[decision.id]
+            if decision.action == "keep" or decision.label == row.given_label:
+                continue
+            labels[decision.id] = decision.label
+            why = (decision.who, decision.time, decision.why)
+            changes.append(Change(decision.id, row.path, row.given_label, decision.label, *why))
+        dropped = [change.id for change in changes if not change.after]
+        return cls(cleaned, labels.drop(dropped), sorted(changes))
+
+    @property
+    def dropped(self) -> list[Change]:
+        """The changes that leave an image out."""
+        return [change for change in self.changes if not change.after]
+
+    def emptied(self) -> list[str]:
+        """Classes that lost their last image."""
+        had, have = set(self.cleaned.samples["given_label"]), set(self.labels)
+        return [name for name in self.cleaned.classes if name in had - have]
+
+    def text(self) -> str:
+        """How much changes."""
+        gone, model = len(self.dropped), sum(change.who == MODEL for change in self.changes)
+        return (
+            f"{len(self.labels):,} images, {len(self.changes) - gone:,} with a new label, "
+            f"{gone:,} dropped; {model:,} of these changes are the model's"
+        )
+
+
+def by_model(
+    cleaned: Cleaned, decided: dict[int, Decision], above: float | None
+) -> Iterator[Decision]:
+    """The suggestions that are followed though nobody looked; dated by the run, not by today."""
+    if above is None:
+        return
+    issues = cleaned.issues
+    sure = issues[(issues["verdict"] == "mislabelled") & (issues["confidence"] >= above)]
+    for row in sure.itertuples():
+        if row.Index not in decided:
+            why = (
+                f"suggestion accepted above {above:g}, "
+                f"p_noisy {row.p_noisy:.2f}, confidence {row.confidence:.2f}"
+            )
+            yield Decision(cleaned.time, MODEL, row.Index, "accept", row.suggested_label, why)

@@ -1,0 +1,154 @@
+"""What the networks of a finished DRPL run, taken together, say of every label.
+
+Each run has trained three networks from scratch: by relabelling, on the first split, on the
+second. A label that all three speak against is an issue; no threshold is needed for that. Whether
+such an image belongs to another class or to none is told by how sure they are and by how far it
+lies, in the features of the last one, from images that nobody doubts.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.optimize import brentq
+from torch import Tensor, nn
+
+from drpl.config.compose import Common
+from drpl.data.dataset import DatasetSplits
+from drpl.data.images import Images
+from drpl.data.transforms import Transform
+from drpl.detection.evidence import Evidence
+from drpl.runs import model
+from drpl.runs.run import view_for
+from drpl.training.evaluate import predict
+
+NETWORKS = ("relabel", "detect")  # whose evidence is on disk; the third is the model
+VIEWS = 4  # augmented looks of the model at each image
+NEIGHBOURS = 5  # that a distance is the mean of
+SHOWN = 4  # neighbours named beside an issue
+USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
+OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
+CHUNK = 2048  # images compared with all others at once
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is known of every sample. Ids are row numbers."""
+
+    given: Tensor  # [N] labels
+    votes: Tensor  # [V, N] what each network says
+    probs: Tensor  # [N, C] mean over the networks
+    features: Tensor  # [N, F] of unit length
+    posterior: Tensor  # [N] of noise, by the mixture of losses
+
+    @cached_property
+    def against(self) -> Tensor:
+        """How many networks contradict the given label. [N]"""
+        return (self.votes != self.given).sum(0)
+
+    @cached_property
+    def issues(self) -> Tensor:
+        """Which labels all networks contradict. [N] bool"""
+        return self.against == len(self.votes)
+
+    @cached_property
+    def best(self) -> tuple[Tensor, Tensor]:
+        """How sure the networks are of the best class but the given one, and which it is. [N]"""
+        others = self.probs.scatter(1, self.given[:, None], -1.0)
+        confidence, label = others.max(1)
+        return confidence, label
+
+    @cached_property
+    def trusted(self) -> Tensor:
+        """The surer half of those whose label nobody contradicts, in each class. [N] bool"""
+        sure = self.probs.gather(1, self.given[:, None]).squeeze(1)
+        found = torch.zeros_like(self.issues)
+        for label in self.given.unique():
+            members = self.given == label
+            agreed = members & (self.against == 0)
+            pool = agreed if bool(agreed.any()) else members
+            found |= pool & (sure >= sure[pool].median())
+        return found
+
+    @cached_property
+    def outlier_score(self) -> Tensor:
+        """How far from all classes a sample looks; about 1 is the most that is usual. [N]"""
+        reference = self.trusted.nonzero().flatten()
+        far, usual = self._distance(reference), self.against == 0
+        unsure = 1 - self.probs.amax(1)
+        ratios = [value / value[usual].quantile(USUAL).clamp(min=1e-6) for value in (far, unsure)]
+        return (ratios[0] * ratios[1]).sqrt()
+
+    def _distance(self, reference: Tensor) -> Tensor:
+        """Mean cosine distance to the nearest reference samples but the sample itself. [N]"""
+        others = self.features[reference]
+        count = min(NEIGHBOURS, len(reference) - 1)
+        found = []
+        for index in torch.arange(len(self.given)).split(CHUNK):
+            near = self.features[index] @ others.T
+            near[index[:, None] == reference] = -torch.inf
+            found.append(1 - near.topk(max(1, count)).values.mean(1))
+        return torch.cat(found).clamp(min=0)
+
+    @cached_property
+    def verdicts(self) -> list[str]:
+        """What is wrong with each sample, if it is an issue."""
+        one_class = (self.votes == self.votes[0]).all(0)
+        words = np.where((self.outlier_score < UNCLEAR) & one_class, "mislabelled", "ambiguous")
+        return list(np.where(self.outlier_score >= OUTSIDE, "outside", words))
+
+    def near(self, index: Tensor, labels: Tensor) -> list[str]:
+        """Ids of the nearest trusted samples of a class, for each of some samples."""
+        found = [""] * len(index)
+        for label in labels.unique().tolist():
+            rows = (labels == label).nonzero().flatten()
+            pool = (self.trusted & (self.given == label)).nonzero().flatten()
+            for part in rows.split(CHUNK):
+                near = self.features[index[part]] @ self.features[pool].T
+                best = pool[near.topk(min(SHOWN, len(pool))).indices]
+                for row, ids in zip(part.tolist(), best.tolist(), strict=True):
+                    found[row] = " ".join(map(str, ids))
+        return found
+
+    def noisy(self, rate: float) -> Tensor:
+        """The posterior with odds moved such that its mean is the rate. [N]
+
+        The order stays. A mixture's own weights are off where losses are not beta distributed.
+        """
+        odds = self.posterior.clamp(1e-6, 1 - 1e-6).logit()
+        rate = min(max(rate, 1e-4), 1 - 1e-4)
+        shift: float = brentq(lambda by: float((odds + by).sigmoid().mean()) - rate, -40, 40)
+        return (odds + shift).sigmoid()
+
+
+def judge(
+    folder: Path, data: DatasetSplits, config: Common, seed: int, device: torch.device
+) -> Judgement:
+    """What the networks of a run say of the data that they were trained on."""
+    trained = model.load(folder)
+    net, images = trained.net.to(device), data.train.images
+    view = view_for(images.shape, config, trained.view)
+    views = range(VIEWS if view.num_uniforms else 1)
+    looks = [predict(net, images, view, device, (seed, "clean", k)).exp() for k in views]
+    own = torch.stack(looks).mean(0)
+    said = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in NETWORKS]
+    every = torch.stack([*said, own])
+    with np.load(folder / "samples.npz") as table:
+        posterior = torch.from_numpy(table["p_noisy"])
+    features = features_of(net, images, trained.view, device)
+    return Judgement(data.train.labels, every.argmax(2), every.mean(0), features, posterior)
+
+
+@torch.no_grad()
+def features_of(net: nn.Module, images: Images, view: Transform, device: torch.device) -> Tensor:
+    """What the network's last linear layer is given, of unit length. [N, F]"""
+    last = [module for module in net.modules() if isinstance(module, nn.Linear)][-1]
+    caught: list[Tensor] = []
+    hook = last.register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0].cpu()))
+    try:
+        predict(net, images, view, device)
+    finally:
+        hook.remove()
+    return nn.functional.normalize(torch.cat(caught).float())

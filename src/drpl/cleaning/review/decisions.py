@@ -1,0 +1,212 @@
+"""What people decided: `decisions.csv`, to which lines are only ever added."""
+
+import csv
+import io
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from filelock import FileLock, Timeout
+
+from drpl.cleaning.folder import Cleaned, csv_text, now
+from drpl.data.wordnet import whole
+from drpl.errors import DataError, RunError, StorageError, did_you_mean
+from drpl.files import explain_write_errors, write_atomic
+
+ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
+
+
+class Decision(NamedTuple):
+    """One line of the file."""
+
+    time: str
+    who: str
+    id: int
+    action: str
+    label: str  # the class that the image now has; none where it is dropped or a decision undone
+    why: str
+
+
+class ActiveDecisions:
+    """The decisions that hold: an undo takes back the last one on its image."""
+
+    def __init__(self, log: Iterable[Decision] = ()) -> None:
+        self.order: dict[int, Decision] = {}  # by their place among all that were made
+        self.places: dict[int, list[int]] = {}  # of each image's decisions
+        self.count = 0
+        for decision in log:
+            self.add(decision)
+
+    def add(self, decision: Decision) -> None:
+        """Reckon with one more."""
+        places = self.places.setdefault(decision.id, [])
+        if decision.action != "undo":
+            self.order[self.count] = decision
+            places.append(self.count)
+            self.count += 1
+        elif places:
+            del self.order[places.pop()]
+
+    def on(self, number: int) -> Decision | None:
+        """The decision on an image, if there is one."""
+        places = self.places.get(number)
+        return self.order[places[-1]] if places else None
+
+    def last(self) -> Decision | None:
+        """The one that was made last."""
+        return next(reversed(self.order.values()), None)
+
+    def every(self) -> dict[int, Decision]:
+        """The decision on each image that has one."""
+        return {number: self.order[places[-1]] for number, places in self.places.items() if places}
+
+
+class DecisionLog:
+    """`decisions.csv`, opened to add to it; one process at a time may."""
+
+    def __init__(self, cleaned: Cleaned) -> None:
+        self.cleaned = cleaned
+        self.path = cleaned.folder / "decisions.csv"
+        self.lock = FileLock(f"{self.path}.lock", timeout=0, thread_local=False)
+        self.turn = threading.RLock()  # one line at a time
+
+    def __enter__(self) -> Self:
+        with explain_write_errors(self.path):
+            try:
+                self.lock.acquire()
+            except Timeout:
+                raise StorageError(
+                    f"{self.cleaned.folder} is being reviewed by another `drpl review`; "
+                    "close that one first"
+                ) from None
+            try:
+                self.log = read(self.cleaned)
+                self.standing = ActiveDecisions(self.log)
+                self._mend()
+                self.file = self.path.open("r+b", buffering=0)
+                self.end = self.file.seek(0, os.SEEK_END)
+            except BaseException:
+                self.lock.release()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+        self.lock.release()
+
+    def add(self, decision: Decision) -> None:
+        """Write a decision; when this returns it is on the disk."""
+        line = csv_text([decision]).encode()
+        with self.turn, explain_write_errors(self.path):
+            try:
+                self.file.seek(self.end)
+                written = 0
+                while written < len(line):
+                    written += self.file.write(line[written:])
+                os.fsync(self.file.fileno())
+            except OSError:
+                self.file.truncate(self.end)  # half a line must not precede the next one
+                raise
+            self.end += len(line)
+            self.log.append(decision)
+            self.standing.add(decision)
+
+    def undo(self, number: int | None, who: str) -> Decision | None:
+        """Take back the last decision on an image, or of all; that one, if there was any."""
+        with self.turn:
+            taken = self.standing.last() if number is None else self.standing.on(number)
+            if taken is not None:
+                self.add(Decision(now(), who, taken.id, "undo", "", f"took back: {taken.action}"))
+        return taken
+
+    def _mend(self) -> None:
+        """Cut off a line that was torn by a crash; begin the file if there is none."""
+        data = self.path.read_bytes() if self.path.exists() else b""
+        kept = whole_lines(data)
+        if kept < len(data):  # not thrown away: someone may have edited the file by hand
+            write_atomic(self.path.with_name("decisions.torn"), data[kept:])
+        if kept == 0:
+            write_atomic(self.path, csv_text([Decision._fields]))
+        elif kept < len(data):
+            write_atomic(self.path, data[:kept])
+
+
+def made(
+    cleaned: Cleaned, number: int, action: str, label: str, who: str, *, time: str = ""
+) -> Decision:
+    """A decision on one of the issues, checked, with the label that it gives and the reason."""
+    if action not in ACTIONS:
+        raise DataError(f"unknown action {action!r}; {did_you_mean(action, ACTIONS)}")
+    if number not in cleaned.issues.index:
+        raise DataError(f"image {number} is not among the issues of {cleaned.folder}")
+    issue = cleaned.issues.loc[number]
+    evidence = f"p_noisy {issue.p_noisy:.2f}, confidence {issue.confidence:.2f}"
+    if action == "relabel" and label not in cleaned.classes:
+        raise DataError(f"{label!r} is not a class; {did_you_mean(label, cleaned.classes)}")
+    label, why = {
+        "accept": (issue.suggested_label, f"accepted suggestion, {evidence}"),
+        "keep": (issue.given_label, f"kept the given label, {evidence}"),
+        "relabel": (label, f"chose another class, {evidence}"),
+        "outside": ("", f"none of the classes, {evidence}"),
+        "undo": ("", "took back"),
+    }[action]
+    return Decision(time or now(), who, number, action, label, why)
+
+
+def read(cleaned: Cleaned) -> list[Decision]:
+    """Every whole line of `decisions.csv`; none if there is no such file."""
+    path = cleaned.folder / "decisions.csv"
+    if not path.exists():
+        return []
+    log = list(parsed(path))
+    for decision in log:
+        if decision.id not in cleaned.samples.index:
+            raise RunError(f"{path}: samples.csv has no image {decision.id}")
+        if decision.label and decision.label not in cleaned.classes:
+            raise RunError(f"{path}: {decision.label!r} is not a class of data.json")
+        if decision.action in ("accept", "relabel") and not decision.label:
+            raise RunError(f"{path}: the decision on image {decision.id} lacks its label")
+    return log
+
+
+def take_in(book: DecisionLog, path: Path) -> tuple[int, int]:
+    """Add what a page without server exported; how many lines were new, and how many not."""
+    cleaned = book.cleaned
+    lines = list(parsed(path, repair=False))
+    checked = [made(cleaned, d.id, d.action, d.label, d.who, time=d.time) for d in lines]
+    known = {decision[:4] for decision in book.log}
+    new = [decision for decision in checked if decision[:4] not in known]
+    for decision in new:
+        book.add(decision)
+    return len(new), len(checked) - len(new)
+
+
+def parsed(path: Path, *, repair: bool = True) -> Iterator[Decision]:
+    """The lines of such a file; a last one that a crash tore is left out."""
+    try:
+        data = path.read_bytes()
+        text = (data[: whole_lines(data)] if repair else data).decode("utf-8-sig")
+        head, *rows = list(csv.reader(io.StringIO(text, newline=""), strict=True)) or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RunError(f"cannot read {path}: {error}") from error
+    if not text and repair:
+        return
+    if tuple(head) != Decision._fields:
+        raise RunError(f"{path} is no list of decisions: wanted is {','.join(Decision._fields)}")
+    for number, row in enumerate(filter(None, rows), 1):
+        if len(row) != len(head) or whole(row[2]) is None or row[3] not in ACTIONS:
+            raise RunError(f"{path}, row {number}: wanted are {', '.join(Decision._fields)}")
+        yield Decision(row[0], row[1], int(row[2]), *row[3:])
+
+
+def whole_lines(data: bytes) -> int:
+    """How many bytes hold whole lines: a break of lines inside quotes ends none."""
+    end = position = quotes = 0
+    for line in data.splitlines(keepends=True):
+        position += len(line)
+        quotes += line.count(b'"')
+        if quotes % 2 == 0 and line.endswith(b"\n"):
+            end = position
+    return end

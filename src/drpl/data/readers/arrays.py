@@ -1,0 +1,142 @@
+"""Arrays in memory or in an `.npz` file: images or vectors, with labels of any kind."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from drpl.data.dataset import (
+    Dataset,
+    DatasetSplits,
+    Truth,
+    check_every_class,
+    in_memory,
+    statistics,
+)
+from drpl.data.decoding import reason
+from drpl.data.sources import ReadOptions
+from drpl.errors import DataError
+
+Array = NDArray[Any]
+
+
+def arrays(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    *,
+    classes: Sequence[str] | None = None,
+    y_true: ArrayLike | None = None,
+    name: str = "arrays",
+) -> DatasetSplits:
+    """A data set from arrays.
+
+    `x` is [N, H, W], [N, H, W, C] or [N, C, H, W] for images (uint8, or floats in 0..1) and
+    [N, D] for vectors. `y` holds class numbers or names. `y_true`, where known, is for scoring;
+    it is -1 where the image shows none of the classes.
+    """
+    given, names = as_labels(np.asarray(y), classes)
+    pixels = as_pixels(np.asarray(x))
+    truth = None
+    if y_true is not None:
+        right, _ = as_labels(np.asarray(y_true), names)
+        shown = right >= 0
+        truth = Truth(torch.where(shown, right, given), shown)
+    train = in_memory(pixels, given, names, truth=truth)
+    check_every_class(train.labels, names)
+    test: Dataset | None = None
+    if x_test is not None and y_test is not None:
+        test = in_memory(
+            as_pixels(np.asarray(x_test)), as_labels(np.asarray(y_test), names)[0], names
+        )
+        if test.images.shape != train.images.shape:
+            raise DataError(
+                f"test images have shape {test.images.shape}, training images {train.images.shape}"
+            )
+    return DatasetSplits(name, train, test, *statistics(train.images))
+
+
+def npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
+    """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            content = {key: found[key] for key in getattr(found, "files", ())}
+    except Exception as error:  # a damaged archive makes its readers raise almost anything
+        raise DataError(f"cannot read {path}: {reason(error)}") from error
+    wanted = {"x", "y"}
+    known = wanted | {"x_test", "y_test", "y_true", "classes"}
+    if not wanted <= content.keys() or not content.keys() <= known:
+        raise DataError(
+            f"{path} holds the arrays {', '.join(sorted(content)) or 'none'}; wanted are x and y, "
+            "and if there are any x_test, y_test, y_true, classes"
+        )
+    if "classes" in content:
+        content["classes"] = [str(name) for name in content["classes"]]
+    return arrays(**content, name=path.stem)
+
+
+def as_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:
+    """Class numbers [N], and the class names."""
+    if values.ndim != 1:
+        raise DataError(f"labels must be one number or name an image, got shape {values.shape}")
+    if values.dtype.kind in "iub":
+        labels = torch.from_numpy(values.astype(np.int64))
+        if classes is None:
+            top = int(labels.max()) + 1 if len(labels) else 0
+            classes = [str(number) for number in range(top)]
+        return labels, tuple(classes)
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise DataError(f"labels contain NaN or infinity, first at {bad_row(values)}")
+        if (values != values.round()).any():
+            raise DataError("labels are fractions; class numbers or names are wanted")
+        return as_labels(values.astype(np.int64), classes)
+    words = [str(value) for value in values]
+    names = tuple(classes) if classes is not None else tuple(sorted(set(words)))
+    position = {name: number for number, name in enumerate(names)}
+    unknown = sorted(set(words) - set(names))
+    if unknown:
+        raise DataError(f"label {unknown[0]!r} is not one of the classes {', '.join(names)}")
+    return torch.tensor([position[word] for word in words], dtype=torch.int64), names
+
+
+def as_pixels(values: Array) -> Tensor:
+    """uint8 [N, C, H, W] for images, float32 [N, D] for vectors."""
+    if values.dtype.kind not in "uifb":
+        raise DataError(f"images must be numbers, got an array of {values.dtype}")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise DataError(
+            f"the images contain NaN or infinity, first in image {bad_row(values)}; "
+            "replace or remove such values"
+        )
+    if values.ndim == 2:
+        return torch.from_numpy(values.astype(np.float32))
+    if values.ndim not in (3, 4):
+        raise DataError(
+            f"images must be [N, H, W], [N, H, W, C], [N, C, H, W] or vectors [N, D], "
+            f"got shape {values.shape}"
+        )
+    if values.dtype != np.uint8:
+        low, high = (values.min(), values.max()) if values.size else (0, 0)
+        if low < 0 or high > 255:
+            raise DataError(f"pixels must be in 0..255 or 0..1, got {low}..{high}")
+        unit = values.dtype.kind == "f" and high <= 1
+        values = np.rint(values * 255 if unit else values).astype(np.uint8)
+    if values.ndim == 3:
+        values = values[:, None]
+    elif values.shape[3] in (1, 3) and values.shape[1] not in (1, 3):
+        values = values.transpose(0, 3, 1, 2)
+    return torch.from_numpy(
+        np.require(values, requirements=["C", "W"])
+    )  # memory maps may be read-only
+
+
+def bad_row(values: Array) -> int:
+    """The first row that holds something not finite."""
+    return int(np.argwhere(~np.isfinite(values))[0][0])

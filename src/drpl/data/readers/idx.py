@@ -1,0 +1,88 @@
+"""Images in idx files, packed or not: Fashion-MNIST, MNIST and others of their kind."""
+
+import gzip
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset, DatasetSplits, in_memory, statistics
+from drpl.data.locate import found
+from drpl.data.sources import ReadOptions
+from drpl.errors import DataError
+
+FASHION = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+PLACES = ("fashion-mnist", "FashionMNIST/raw", ".")
+UNSIGNED = 8  # the idx code of bytes, the only kind these sets have
+LIMIT = 2**32  # bytes; more is taken for a damaged header
+CHUNK = 2**20
+
+
+def fashion_mnist(read_options: ReadOptions) -> DatasetSplits:
+    """Fashion-MNIST in the data folder; Debian's package has it in /usr/share/datasets."""
+    root = found(read_options, "fashion-mnist", PLACES, "train-images-idx3-ubyte*")
+    return replace(read(root, names=FASHION), name="fashion-mnist")
+
+
+def read(
+    root: Path, read_options: ReadOptions | None = None, names: Sequence[str] | None = None
+) -> DatasetSplits:
+    """The set in a folder; its classes are numbers, unless it is called after Fashion-MNIST."""
+    pixels, labels = images_and_labels(root, "train")
+    if names is None:
+        fashion = "fashion" in root.resolve().name.lower()
+        names = FASHION if fashion else [str(c) for c in range(int(labels.max()) + 1)]
+    train = in_memory(pixels, labels, names)
+    test: Dataset | None = None
+    if any(root.glob("t10k-images-idx3-ubyte*")):
+        test = in_memory(*images_and_labels(root, "t10k"), names)
+    return DatasetSplits(root.resolve().name, train, test, *statistics(train.images))
+
+
+def images_and_labels(root: Path, part: str) -> tuple[Tensor, Tensor]:
+    """uint8 [N, 1, H, W] and int64 [N]."""
+    pixels = read_idx(either(root / f"{part}-images-idx3-ubyte"), 3)[:, None]
+    labels = read_idx(either(root / f"{part}-labels-idx1-ubyte"), 1).long()
+    if not len(labels) or not pixels.numel():
+        raise DataError(f"the {part} files in {root} hold no images")
+    return pixels, labels
+
+
+def either(path: Path) -> Path:
+    """The plain file, or the packed one."""
+    packed = path.with_name(f"{path.name}.gz")
+    if not path.is_file() and not packed.is_file():
+        raise DataError(f"there is neither {path} nor {packed.name}")
+    return path if path.is_file() else packed
+
+
+def read_idx(path: Path, dimensions: int) -> Tensor:
+    """A uint8 tensor with so many dimensions."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(4 + 4 * dimensions)
+            if header[:4] != bytes([0, 0, UNSIGNED, dimensions]) or len(header) % 4:
+                raise DataError(f"{path} is no idx file of bytes in {dimensions} dimensions")
+            shape = [int.from_bytes(header[k : k + 4]) for k in range(4, len(header), 4)]
+            size = math.prod(shape)
+            content = bytearray()
+            # In steps, because one large read would take memory before a byte has come.
+            while len(content) <= min(size, LIMIT) and (block := file.read(CHUNK)):
+                content += block
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+    if len(content) != size or len(shape) != dimensions:
+        came = f"more than {size}" if len(content) > size else str(len(content))
+        raise DataError(f"{path} should hold {size} bytes after its header, but has {came}")
+    return (
+        torch.frombuffer(content, dtype=torch.uint8).reshape(shape)
+        if size
+        else torch.zeros(shape, dtype=torch.uint8)
+    )

@@ -1,0 +1,127 @@
+"""ImageNet32 and ImageNet64: some classes to tell apart, the others as images from outside.
+
+Variants: `seed=S,classes=K` takes the first K of numpy's legacy permutation of the 1,000 classes
+(the paper: 42 and 100), `ids=FILE` the labels in a text file, numbered from 1 as in the batches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset, DatasetSplits, in_memory
+from drpl.data.locate import found
+from drpl.data.planes import read_batch, together
+from drpl.data.sources import ReadOptions
+from drpl.data.wordnet import Term, class_names, read_lines, read_map, read_roles, whole
+from drpl.errors import DataError, did_you_mean
+
+SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BATCHES = 10
+ALL = 1000  # classes of ImageNet
+PAPER = {"seed": 42, "classes": 100}
+
+
+def imagenet32(read_options: ReadOptions) -> DatasetSplits:
+    """ImageNet32 in the data folder."""
+    return named("imagenet32", read_options)
+
+
+def imagenet64(read_options: ReadOptions) -> DatasetSplits:
+    """ImageNet64 in the data folder."""
+    return named("imagenet64", read_options)
+
+
+def named(name: str, read_options: ReadOptions) -> DatasetSplits:
+    """The set in the folder of that name."""
+    root = found(read_options, name, (name, "."), "train_data_batch_*")
+    variant = f":{read_options.variant}" if read_options.variant else ""
+    return replace(read(root, read_options), name=name + variant)
+
+
+def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
+    """Both parts from the folder of the files, and the training images of the other classes."""
+    numbers = [n for n in range(1, BATCHES + 1) if (root / f"train_data_batch_{n}").is_file()]
+    if not numbers:
+        raise DataError(f"{root} has none of train_data_batch_1 to train_data_batch_{BATCHES}")
+    inside, outside, terms = roles(root, read_options.variant)
+    files = [root / f"train_data_batch_{n}" for n in numbers]
+    train, others = (
+        as_dataset(*part, labels, terms)
+        for part, labels in zip(gathered(files, (inside, outside)), (inside, outside), strict=True)
+    )
+    if train is None:
+        raise DataError(f"{root} has no training image of the {len(inside)} classes asked for")
+    test: Dataset | None = None
+    if (root / "val_data").is_file():
+        test = as_dataset(*gathered([root / "val_data"], (inside,))[0], inside, terms)
+    notes: tuple[str, ...] = ()
+    if len(numbers) < BATCHES:
+        notes = (f"{root} has {len(numbers)} of {BATCHES} batches: {len(train):,} images, not all",)
+    return DatasetSplits(root.resolve().name, train, test, *SCALE, outside=others, notes=notes)
+
+
+def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
+    """The labels to tell apart, in the order of their new numbers; those outside; all names."""
+    if (root / "classes.json").is_file():
+        if variant:
+            raise DataError(
+                f"{root / 'classes.json'} says which classes are meant; leave {variant!r} out, "
+                "or the file"
+            )
+        terms = read_roles(root / "classes.json")
+        if any(not 1 <= label <= ALL for label in terms):
+            raise DataError(f"the labels in {root / 'classes.json'} should be 1 to {ALL}")
+        inside = [label for label, term in terms.items() if term.inside]
+        return inside, [label for label in terms if label not in inside], terms
+    terms = read_map(root / "map_clsloc.txt") if (root / "map_clsloc.txt").is_file() else {}
+    inside, rest = by_variant(variant)
+    return inside, rest, terms
+
+
+def by_variant(variant: str) -> tuple[list[int], list[int]]:
+    """Labels (from 1) inside and outside, by a text such as `seed=7,classes=50`."""
+    key, _, value = variant.partition("=")
+    if key == "ids":
+        words = " ".join(read_lines(Path(value))).replace(",", " ").split()
+        every = range(1, ALL + 1)
+        inside = [label for word in words if (label := whole(word) or 0) in every]
+        if len(set(inside)) != len(words):
+            raise DataError(f"{value} should hold labels from 1 to {ALL}, none twice")
+        return inside, [label for label in every if label not in inside]
+    chosen = dict(PAPER)
+    for option in variant.split(",") if variant else ():
+        key, _, value = option.partition("=")
+        if key not in chosen:
+            known = [*chosen, "ids"]
+            raise DataError(f"ImageNet has no option {option!r}; {did_you_mean(key, known)}")
+        if (number := whole(value)) is None:
+            raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
+        chosen[key] = number
+    order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()
+    return order[: chosen["classes"]], order[chosen["classes"] :]
+
+
+def gathered(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Tensor, Tensor]]:
+    """For each list of classes its images, numbered anew by their position in the list."""
+    parts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in roles]
+    for file in files:
+        pixels, given = read_batch(file)
+        if len(given) and (int(given.min()) < 1 or int(given.max()) > ALL):
+            raise DataError(f"the labels in {file} should be 1 to {ALL}")
+        for labels, part in zip(roles, parts, strict=True):
+            position = torch.full((ALL + 1,), -1)
+            position[labels] = torch.arange(len(labels))
+            rows = (position[given] >= 0).nonzero().flatten()
+            part.append((pixels[rows], position[given[rows]]))
+    return [together(part, files[0].parent) for part in parts]
+
+
+def as_dataset(
+    pixels: Tensor, new: Tensor, labels: list[int], terms: dict[int, Term]
+) -> Dataset | None:
+    """A data set, if there are any images."""
+    return in_memory(pixels, new, class_names(labels, terms)) if len(new) else None

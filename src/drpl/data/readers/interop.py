@@ -1,0 +1,102 @@
+"""Data sets of other libraries: torch's map-style ones and those of Hugging Face."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from drpl.data.dataset import DatasetSplits
+from drpl.data.decoding import is_grey, squared, upright
+from drpl.data.readers.arrays import arrays
+from drpl.errors import DataError
+
+Pairs = Iterable[tuple[Any, Any]]
+
+
+def from_torch(
+    dataset: Any,
+    classes: Sequence[str] | None = None,
+    *,
+    test: Any = None,
+    size: int | None = None,
+    name: str = "torch",
+) -> DatasetSplits:
+    """Any map-style data set of torch whose items are an image (or vector) and a label.
+
+    Images are pictures of Pillow, arrays or tensors, and are read once: leave random transforms
+    and normalisation to the training. `size` is needed where pictures differ in theirs.
+    """
+    names = classes or getattr(dataset, "classes", None)
+    return read_once(items(dataset), None if test is None else items(test), names, size, name)
+
+
+def from_huggingface(
+    dataset: Any,
+    image: str = "image",
+    label: str = "label",
+    *,
+    test: Any = None,
+    size: int | None = None,
+    name: str = "huggingface",
+) -> DatasetSplits:
+    """A `datasets.Dataset` of Hugging Face; `image` and `label` are its columns."""
+    for split in (dataset, test):
+        if split is not None and not {image, label} <= set(split.column_names):
+            raise DataError(
+                f"the data set has the columns {', '.join(split.column_names)}; say which are "
+                "meant with image=... and label=..."
+            )
+    names = getattr(dataset.features[label], "names", None)
+
+    def pairs(split: Any) -> Pairs:
+        return ((row[image], row[label]) for row in split)
+
+    return read_once(pairs(dataset), None if test is None else pairs(test), names, size, name)
+
+
+def items(dataset: Any) -> Pairs:
+    """Every item of a map-style data set."""
+    return (dataset[i] for i in range(len(dataset)))
+
+
+def read_once(
+    train: Pairs, test: Pairs | None, classes: Sequence[str] | None, size: int | None, name: str
+) -> DatasetSplits:
+    """Both parts in memory."""
+    x, y = stacked(train, size)
+    if test is None:
+        return arrays(x, y, classes=classes, name=name)
+    return arrays(x, y, *stacked(test, size), classes=classes, name=name)
+
+
+def stacked(pairs: Pairs, size: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """All images and all labels of one part."""
+    images: list[NDArray[Any]] = []
+    labels: list[Any] = []
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise DataError(f"item {len(images)} should be an image and a label, not {type(pair)}")
+        images.append(as_array(pair[0], size))
+        labels.append(pair[1].item() if isinstance(pair[1], torch.Tensor) else pair[1])
+        if images[-1].shape != images[0].shape:
+            raise DataError(
+                f"image {len(images) - 1} has shape {images[-1].shape}, image 0 has "
+                f"{images[0].shape}; bring all to one size (size=...) and number of colours"
+            )
+    if not images:
+        raise DataError("the data set has no images")
+    return np.stack(images), np.asarray(labels)
+
+
+def as_array(image: Any, size: int | None) -> NDArray[Any]:
+    """One image or vector as an array."""
+    if isinstance(image, Image.Image):
+        if size:
+            return squared(image, size, 1 if is_grey(image) else 3)
+        return np.asarray(upright(image))
+    if isinstance(image, torch.Tensor):
+        return image.detach().cpu().numpy()
+    return np.asarray(image)

@@ -1,0 +1,95 @@
+"""Data sets by name or by path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from drpl.errors import DataError, did_you_mean
+from drpl.registry import DATASETS, Entry, find
+
+if TYPE_CHECKING:
+    from drpl.data.dataset import DatasetSplits
+
+VARIED = ("cifar10n", "cifar100n", "imagenet32", "imagenet64", "webvision")  # may be name:variant
+SOURCES = {
+    "FOLDER": "a folder of images with a sub-folder for each class, or of one of these sets' files",
+    "FILE.npz": "arrays x and y (and x_test, y_test, y_true, classes)",
+    "FILE.csv": "a list with the columns path, label and perhaps split (train, test, val)",
+    "FILE.parquet": "the same list as a Parquet file",
+}
+FOLDERS = {  # what a folder must have to be a set in files of its own kind, and what reads it
+    ("train_data_batch_*",): "drpl.data.readers.imagenet:read",
+    ("data_batch_*",): "drpl.data.readers.cifar:read10",
+    ("train", "test", "meta"): "drpl.data.readers.cifar:read100",
+    ("*-idx3-ubyte*",): "drpl.data.readers.idx:read",
+    ("info/train_filelist_*.txt",): "drpl.data.readers.webvision:read",
+}
+FILES = {
+    ".npz": "drpl.data.readers.arrays:npz",
+    ".csv": "drpl.data.readers.list:listing",
+    ".parquet": "drpl.data.readers.list:listing",
+}
+
+
+Hold = Literal["auto", "memory", "cache", "files"]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a data set is read; what does not concern it is passed over."""
+
+    size: int | None = None  # pixels a side that images are scaled to; None: as they suit or are
+    limit: int | None = None  # images in each part, evenly over the classes; None: all
+    data_dir: Path | None = None  # where named sets are; None: $DRPL_DATA, or else ./data
+    download: bool = False  # whether a named set that is not there may be fetched
+    outside: tuple[str, ...] = ()  # classes that become the source of out-of-distribution noise
+    variant: str = ""  # what follows the colon in name:variant
+    hold: Hold = "auto"  # where the pixels of files are kept; auto: in memory if they fit
+    cache: Path | None = None  # folder of the pixels kept on disk; None: .drpl-cache
+    memory: int | None = None  # bytes that pixels may take in memory; None: half of what is free
+    skip_broken: bool = False  # whether files that cannot be read are left out
+
+    def __post_init__(self) -> None:
+        if self.hold not in get_args(Hold):
+            raise DataError(
+                f"unknown hold {self.hold!r}; {did_you_mean(self.hold, get_args(Hold))}"
+            )
+
+
+def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
+    """The data set of that name (or `name:variant`), or the one at that path."""
+    from drpl.data.dataset import Origin, check_every_class
+    from drpl.data.hold_out import set_aside
+    from drpl.data.reduced import reduced
+
+    read_options = read_options or ReadOptions()
+    name, _, variant = what.partition(":")
+    if name in DATASETS:
+        if variant and name not in VARIED:
+            raise DataError(f"{name} has no variants; leave {variant!r} out")
+        data = find("data set", name, DATASETS).load()(replace(read_options, variant=variant))
+    else:
+        path = Path(what)
+        data = reader(path)(path, read_options)
+    check_every_class(data.train.labels, data.train.classes)
+    data = reduced(set_aside(data, read_options.outside), read_options.size, read_options.limit)
+    return replace(data, origin=Origin(what, read_options))
+
+
+def reader(path: Path) -> "Callable[[Path, ReadOptions], DatasetSplits]":
+    """What reads the file or folder at a path."""
+    if path.is_dir():
+        for signs, target in FOLDERS.items():
+            if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
+                return Entry(target, "").load()  # type: ignore[no-any-return]
+        return Entry("drpl.data.readers.folder:folder", "").load()  # type: ignore[no-any-return]
+    if path.is_file() and path.suffix.lower() in FILES:
+        return Entry(FILES[path.suffix.lower()], "").load()  # type: ignore[no-any-return]
+    if path.exists():
+        raise DataError(f"{path} is neither a folder of images nor one of {', '.join(FILES)}")
+    if path.suffix or len(path.parts) > 1:
+        raise DataError(f"there is no file or folder {path}")
+    raise DataError(
+        f"no data set, file or folder is named {str(path)!r}; {did_you_mean(str(path), DATASETS)}"
+    )

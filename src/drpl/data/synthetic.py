@@ -1,0 +1,52 @@
+"""Data sets that have nothing but the shape and size of public ones, to reckon times with."""
+
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.randomness import rng
+
+DIFFERENT = 64  # images that are shown again and again
+
+# Training images, test images, classes, pixels a side. The paper's parts of the last three.
+SIZES = {
+    "cifar10": (50_000, 10_000, 10, 32),
+    "cifar100": (50_000, 10_000, 100, 32),
+    "imagenet32": (127_000, 5_000, 100, 32),
+    "imagenet64": (127_000, 5_000, 100, 64),
+    "webvision": (137_000, 2_500, 50, 256),
+}
+
+
+class Repeated:
+    """A few images that pass for many."""
+
+    ahead = 0
+
+    def __init__(self, pixels: Tensor, count: int) -> None:
+        self.pixels, self.count = pixels, count
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(channels, height, width)."""
+        return tuple(self.pixels.shape[1:])
+
+    def __len__(self) -> int:
+        return self.count
+
+    def load(self, index: Tensor) -> Tensor:
+        """uint8 [B, C, H, W]."""
+        return self.pixels[index.cpu() % len(self.pixels)]
+
+
+def invented(name: str) -> DatasetSplits:
+    """Random pixels and labels by turns, as many as the data set of that name has."""
+    train, test, classes, side = SIZES[name]
+    shape = (DIFFERENT, 3, side, side)
+    pixels = torch.randint(256, shape, dtype=torch.uint8, generator=rng("invented", name))
+    names = tuple(str(c) for c in range(classes))
+
+    def part(count: int) -> Dataset:
+        return Dataset(Repeated(pixels, count), torch.arange(count) % classes, names)
+
+    return DatasetSplits(name, part(train), part(test), (0.5,) * 3, (0.25,) * 3)

@@ -1,0 +1,127 @@
+"""Learn which classes look alike: train plain networks on clean labels, count their mistakes."""
+
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.images import Images, TensorImages
+from drpl.data.outside import Assembled, fitted
+from drpl.errors import DataError, RunError
+from drpl.noise.confusion import Confusion, averaged, counted
+from drpl.randomness import rng
+from drpl.runs import execute as pipeline
+from drpl.runs import model
+
+METHOD = "cross_entropy"  # the networks that make the mistakes believe every label
+
+
+def learn(
+    data: DatasetSplits, *, networks: int = 2, seed: int = 1, runs: Path | None = None, **more: Any
+) -> Confusion:
+    """The mean confusion matrix of several networks on images they were not trained on.
+
+    The outside classes, if there are any, are classes like the others. `runs` keeps the run
+    folders; `more` goes to `train`: preset, settings, device, quiet.
+    """
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for k in range(networks):
+            task = problem(data, k)
+            folder = (runs or Path(scratch)) / f"network-{k + 1}"
+            pipeline.train(task, method=METHOD, seed=seed + k, out=folder, **more)
+            found.append(by_model(folder, task))
+    return averaged(found)
+
+
+def collect(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
+    """The mean confusion matrix of finished runs on the test set, or of stored probabilities."""
+    classes = data.train.classes
+    return averaged(
+        [by_model(path, data) if path.is_dir() else by_file(path, classes) for path in sources]
+    )
+
+
+def by_model(folder: Path, data: DatasetSplits) -> Confusion:
+    """The mistakes of a run's model on the data's test set."""
+    if data.test is None:
+        raise DataError(
+            f"{data.name} has no test set to find the mistakes of {folder} on; leave out --from, "
+            "or give probabilities of held-out images"
+        )
+    found = model.load(folder)
+    if found.classes != data.test.classes:
+        raise RunError(f"the model in {folder} knows other classes than {data.name} has")
+    return counted(found.predict(data.test.images), data.test.labels, found.classes)
+
+
+def by_file(path: Path, classes: Sequence[str]) -> Confusion:
+    """The mistakes in an .npz file with `probs` [N, C], `labels` [N] and perhaps `classes` [C]."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            probs, labels = torch.from_numpy(file["probs"]), torch.from_numpy(file["labels"])
+            names = [str(name) for name in file["classes"]] if "classes" in file else classes
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"cannot read arrays probs and labels from {path}: {error}; give an .npz file with "
+            "both, or the folder of a run"
+        ) from error
+    return counted(probs, labels.long(), names)
+
+
+def problem(data: DatasetSplits, turn: int) -> DatasetSplits:
+    """All classes, inside and outside, with images held out to find mistakes on.
+
+    These are the test set or, where there is none, every other image, by turns.
+    """
+    train, held = (data.train, data.test) if data.test else halves(data.train, turn)
+    if data.outside is not None:
+        more = halves(data.outside, turn)
+        train, held = joined(train, more[0]), joined(held, more[1])
+    return replace(data, train=replace(train, truth=None), test=held, outside=None)
+
+
+def halves(dataset: Dataset, turn: int) -> tuple[Dataset, Dataset]:
+    """Two parts with half of each class; odd turns change their places."""
+    order = torch.randperm(len(dataset), generator=rng("confusion", "halves"))
+    order = order[dataset.labels[order].argsort(stable=True)]
+    first, second = order[0::2].sort().values, order[1::2].sort().values
+    parts = taken(dataset, first), taken(dataset, second)
+    return parts if turn % 2 == 0 else (parts[1], parts[0])
+
+
+def taken(dataset: Dataset, rows: Tensor) -> Dataset:
+    """The data set of these rows only."""
+    images: Images = dataset.images
+    if isinstance(images, TensorImages):
+        images = TensorImages(images.pixels[rows])
+    else:
+        images = Assembled(images, images, rows)
+    return Dataset(images, dataset.labels[rows], dataset.classes)
+
+
+def joined(first: Dataset, second: Dataset) -> Dataset:
+    """Both sets as one, the classes of the second after those of the first."""
+    if both := sorted(set(first.classes) & set(second.classes)):
+        raise DataError(f"class {both[0]!r} is both in the data set and outside it; rename one")
+    rows = torch.cat([torch.arange(len(first)), -1 - torch.arange(len(second))])
+    images = Assembled(first.images, fitted(second.images, first.images.shape), rows)
+    labels = torch.cat([first.labels, second.labels + len(first.classes)])
+    return Dataset(images, labels, first.classes + second.classes)
+
+
+def worst(confusion: Confusion, count: int) -> Iterable[tuple[str, str, float]]:
+    """The most frequent mistakes: true class, predicted class, rate."""
+    errors = confusion.matrix.clone().fill_diagonal_(0)
+    values, cells = errors.flatten().topk(min(count, errors.numel()))
+    for value, cell in zip(values.tolist(), cells.tolist(), strict=True):
+        if value > 0:
+            a, b = divmod(cell, len(errors))
+            yield confusion.classes[a], confusion.classes[b], value

@@ -1,0 +1,327 @@
+"""All that can be seen of a grid of noises, in one folder: what `drpl study` and `drpl.study` do.
+
+The runs are those of `compare`. Everything else is made of their folders, part by part, and
+`study.json` says of what each part was made: it is made again only when that has changed.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from drpl import __version__
+from drpl.analysis.cam import COUNT, look
+from drpl.analysis.probe import probe
+from drpl.analysis.scoring import score
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.outside import with_outside
+from drpl.data.sources import ReadOptions, load
+from drpl.errors import ConfigError, DataError, RunError
+from drpl.experiments.grid import Comparison, compare
+from drpl.files import digest, slugify, write_if_changed, write_json
+from drpl.report.figures import figures
+from drpl.report.page import Section, report
+from drpl.report.runs import by_method, cases, named, samples, title, tracked
+from drpl.report.table import DASH, as_csv, stages_table
+from drpl.runs.execute import as_data
+from drpl.runs.folder import Result
+
+METHODS = ("cross_entropy", "mixup", "drpl")
+TRACK = 3  # epochs between looks at every loss
+PROBED = 2000  # images of each part of the target: enough to tell networks apart
+LOSSES = {  # whose AUROC separation.csv has: method and stage, and the column
+    ("cross_entropy", "train"): "cross_entropy",
+    ("drpl", "relabel"): "drpl_stage_1",
+    ("drpl", "detect"): "drpl_stage_2",
+    ("drpl", "pooled"): "drpl_pooled",
+}
+SEPARATES = (
+    "AUROC of the loss against the given label, wrong labels being those to find: that of "
+    "cross-entropy, and those of DRPL after relabelling (stage 1), after learning from the first "
+    "split (stage 2), and of both together where they were pooled."
+)
+LOOKS = (
+    "Where a network sees the given label, and where the true or the next best class: the first "
+    "seed of each method, labels that it learnt by heart first."
+)
+PROBES = (
+    "Accuracy of a linear classifier that tells other classes apart by the features after each "
+    "block; the network stays as it is."
+)
+ONE_CELL = "on images of {} x {} pixels class activation maps have a single cell and show no place"
+WIDE = '<div class="wide">{}</div>'
+CASE = ["dataset", "noise", "rate", "seed"]
+
+Made = tuple[Iterable[Path], Sequence[str]]  # the files of a part, and what to know about it
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's grid, and in words what was left out or is less than it seems."""
+
+    comparison: Comparison
+    notes: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it is."""
+        return self.comparison.folder
+
+    @property
+    def separation(self) -> pd.DataFrame:
+        """How well losses tell wrong labels from right ones, as in `separation.csv`."""
+        return separation(self.comparison.results)
+
+
+def study(
+    data: str | DatasetSplits | Dataset,
+    *,
+    noises: Iterable[str | None] = (),
+    methods: Iterable[str] = METHODS,
+    seeds: Iterable[int] = (1,),
+    out: Path | str,
+    target: str | DatasetSplits | None = None,
+    ood: str | DatasetSplits | Dataset | None = None,
+    read_options: ReadOptions | None = None,
+    track_every: int = TRACK,
+    quiet: bool = False,
+    **more: Any,
+) -> Study:
+    """Train what is missing of a grid, and make every table, figure, map, probe and the page of it.
+
+    The grid is that of `compare`, which `more` goes to; either reuses the other's runs. Networks
+    are probed on `target`, or else on the classes outside of the data. Call it again with the
+    same arguments to continue where it stopped, or with more noises to add to it.
+    """
+    grid = compare(
+        data,
+        methods=methods,
+        noises=noises,
+        seeds=seeds,
+        out=out,
+        ood=ood,
+        read_options=read_options,
+        quiet=quiet,
+        track_every=track_every,
+        **more,
+    )
+    runs, folder, parts = grid.results, grid.folder, Parts(grid.folder, quiet)
+    if not runs:
+        return Study(grid, ("no run was finished, so there is nothing to show",))
+
+    @cache
+    def source() -> DatasetSplits:
+        whole = load(data, read_options) if isinstance(data, str) else as_data(data)
+        return with_outside(whole, ood)
+
+    write_if_changed(folder / "separation.csv", as_csv(separation(runs)))
+    parts.make("detectors.csv", partial(scored, runs, folder), runs)
+    looks: dict[str, Path] = {}
+    for case, mine in cases(runs).items():
+        name = f"figures of {case[1] or 'none'}"
+        parts.make(name, partial(pictured, mine, folder / "figures"), mine)
+        looks |= looks_at(parts, case, mine, source, more.get("confusion"))
+    own = data.outside if isinstance(data, DatasetSplits) else None
+    about = [*map(identity, (target, ood, own)), read_options and read_options.outside]
+    test = partial(probed, runs, target, source, read_options, folder / "probes")
+    probes = folder / "probes" / "probes.svg" if parts.make("probes", test, runs, about) else None
+    told = sections(separation(runs), looks, probes, parts.notes)
+    page = folder / "report.html"
+    parts.make("report.html", lambda: ([report(runs, page, sections=told)], ()), runs, told)
+    return Study(grid, tuple(parts.notes))
+
+
+class Parts:
+    """What is made of a study's runs, and of what it was made: `study.json`."""
+
+    def __init__(self, folder: Path, quiet: bool) -> None:
+        self.folder, self.notes = folder, list[str]()
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        try:
+            self.made = dict(json.loads((folder / "study.json").read_text("utf-8")))
+        except (FileNotFoundError, ValueError):  # all is made again
+            self.made = {}
+
+    def make(
+        self, name: str, work: Callable[[], Made], runs: Sequence[Result], *of: Any
+    ) -> list[Path]:
+        """The files of a part: the work is done unless it was done of these runs and `of`.
+
+        What cannot be done is noted, and has no files.
+        """
+        part = self.made.get(name)
+        if part is None or part["of"] != fingerprint(runs, *of) or self.lost(part["files"]):
+            self.console.print(f"making {name}", markup=False)
+            try:
+                paths, notes = work()
+            except (ConfigError, DataError, RunError) as error:  # may go well the next time
+                self.notes.append(f"{name} was left out: {error}")
+                return []
+            files = [path.relative_to(self.folder).as_posix() for path in paths]
+            part = {"of": fingerprint(runs, *of), "files": files, "notes": list(notes)}
+            self.made[name] = part
+            write_json(self.folder / "study.json", self.made)
+        self.notes += [note for note in part["notes"] if note not in self.notes]
+        return [self.folder / name for name in part["files"]]
+
+    def lost(self, files: Sequence[str]) -> bool:
+        """Whether one of the files is gone."""
+        return not all((self.folder / name).exists() for name in files)
+
+
+def fingerprint(runs: Sequence[Result], *of: Any) -> str:
+    """Changes with the runs, with how detectors judged them, and with this library."""
+    paths = [run.folder / name for run in runs for name in ("result.json", "scores.csv")]
+    contents = [path.read_bytes() if path.exists() else b"" for path in paths]
+    return digest(*contents, repr(of).encode(), __version__.encode())
+
+
+def identity(data: str | DatasetSplits | Dataset | None) -> str:
+    """Tells data from others: a name, or what is known of those in memory."""
+    if data is None or isinstance(data, str):
+        return repr(data)
+    part = data if isinstance(data, Dataset) else data.train
+    return digest(part.labels.numpy().tobytes(), repr(part.classes).encode())
+
+
+def separation(runs: Sequence[Result]) -> pd.DataFrame:
+    """A row a noise and seed: AUROC of cross-entropy's loss and of those of DRPL's stages."""
+    stages = stages_table(runs)
+    losses = [LOSSES.get(pair) for pair in zip(stages.method, stages.stage, strict=True)]
+    table = stages[CASE].drop_duplicates().reset_index(drop=True)
+    for column in LOSSES.values():
+        own = stages.assign(loss=losses).query("loss == @column")
+        own = own[[*CASE, "auroc"]].rename(columns={"auroc": column})
+        table = table.merge(own, "left", CASE)
+    return table.astype(dict.fromkeys(LOSSES.values(), float))
+
+
+def judged(runs: Iterable[Result]) -> pd.DataFrame:
+    """Every detector on the evidence of every stage of some runs."""
+    tables = []
+    for run in runs:
+        s = run.summary
+        case = {"dataset": s["dataset"], "noise": s["noise"]["spec"] or "none"}
+        tables.append(score(run.folder).assign(**case, method=s["method"], seed=s["seed"]))
+    return pd.concat(tables)
+
+
+def scored(runs: Sequence[Result], folder: Path) -> Made:
+    """`detectors.csv`, and `scores.csv` in the runs, which figures are drawn from."""
+    path = folder / "detectors.csv"
+    write_if_changed(path, as_csv(judged(runs)))
+    return [path, *(run.folder / "scores.csv" for run in runs)], ()
+
+
+def pictured(runs: Sequence[Result], folder: Path) -> Made:
+    """Every figure of the runs under one noise."""
+    blind = [title(run) for run in runs if not tracked(run)]
+    note = (
+        f"no losses over epochs of {'; '.join(blind)}: trained without --track-every, or for too "
+        "few epochs"
+    )
+    return figures(runs, folder), [note] if blind else ()
+
+
+def looks_at(
+    parts: Parts,
+    case: tuple[str, str | None],
+    runs: Sequence[Result],
+    source: Callable[[], DatasetSplits],
+    confusion: Path | str | None,
+) -> dict[str, Path]:
+    """A picture of maps for each method under one noise, by title, if the truth is known."""
+    if runs[0].detection is None:
+        parts.notes.append(
+            f"{named(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
+            "and looks at wrong labels that were not detected"
+        )
+        return {}
+    looks = {}
+    for method, (first, *_) in by_method(runs).items():
+        place = Path("look") / slugify(case[1] or "none") / method
+        see = partial(looked, first, source, parts.folder / place, confusion)
+        if parts.make(str(place), see, [first]):
+            looks[title(first)] = parts.folder / place / "look.svg"
+    return looks
+
+
+def looked(
+    run: Result, source: Callable[[], DatasetSplits], folder: Path, confusion: Path | str | None
+) -> Made:
+    """Maps of wrong labels that were not detected, first of those that were learnt by heart."""
+    table = samples(run) or {}
+    missed = (table["wrong"] & ~table["flagged"]).nonzero()[0]
+    if not len(missed):
+        return [], [f"{title(run)}: no look, for no wrong label went undetected"]
+    unlearnt = table["suggested"][missed] != table["given"][missed]
+    ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))]
+    first, *_ = look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)
+    notes = [ONE_CELL.format(*first.pixels.shape[:2])] if first.given_map.size == 1 else ()
+    return [folder / f"look.{ending}" for ending in ("png", "svg", "csv")], notes
+
+
+def probed(
+    runs: Sequence[Result],
+    target: str | DatasetSplits | None,
+    source: Callable[[], DatasetSplits],
+    read_options: ReadOptions | None,
+    folder: Path,
+) -> Made:
+    """Linear probes on the target, or on the classes outside of what the runs were trained on."""
+    asked = read_options or ReadOptions()
+    found = probe(
+        [run.folder for run in runs],
+        outside(source()) if target is None else target,
+        limit=PROBED,
+        read_options=ReadOptions(data_dir=asked.data_dir, download=asked.download),
+        out=folder,
+    )
+    return [folder / f"probes.{ending}" for ending in ("png", "svg", "csv")], found.notes
+
+
+def outside(data: DatasetSplits) -> DatasetSplits:
+    """The classes outside as a data set of their own."""
+    if data.outside is None:
+        raise ConfigError(
+            "the data have no classes outside; set some aside with --outside, or name other data "
+            "with --target"
+        )
+    return replace(data, name=f"{data.name}, outside", train=data.outside, test=None, outside=None)
+
+
+def sections(
+    table: pd.DataFrame, looks: Mapping[str, Path], probes: Path | None, notes: Sequence[str]
+) -> list[Section]:
+    """What the page has beyond its runs."""
+    rates = [f"{value:g}" for value in table.rate]
+    shown = table.assign(rate=rates).dropna(axis="columns", how="all")
+    text = shown.to_html(index=False, border=0, na_rep=DASH, float_format="{:.3f}".format)
+    found = [Section("How well losses separate", f"<p>{SEPARATES}</p>{WIDE.format(text)}")]
+    if looks:
+        seen = "".join(
+            f"<h3>{escape(head)}</h3>{picture(path, head)}" for head, path in looks.items()
+        )
+        found.append(Section("Wrong labels that went undetected", f"<p>{LOOKS}</p>{seen}"))
+    if probes:
+        drawn = picture(probes, "accuracy of linear probes by depth")
+        found.append(Section("What networks know of other classes", f"<p>{PROBES}</p>{drawn}"))
+    if notes:
+        lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
+        found.append(Section("What to know about this study", f"<ul>{lines}</ul>"))
+    return found
+
+
+def picture(path: Path, text: str) -> str:
+    """An SVG file within the page."""
+    inside = base64.b64encode(path.read_bytes()).decode()
+    address = f"data:image/svg+xml;base64,{inside}"
+    return WIDE.format(f'<img src="{address}" alt="{escape(text)}">')

@@ -1,0 +1,171 @@
+"""Every name that a user may type, with one sentence about it and where it lives.
+
+A thing is imported when its name is first used: listing the names loads neither torch nor any
+method. To add a method, a data set, a noise, a network or a detector, add its line here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar
+
+from drpl.errors import ConfigError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a named thing lives (`module` or `module:attribute`) and what it is."""
+
+    target: str
+    about: str
+
+    def load(self) -> Any:
+        """Import the thing itself."""
+        module, _, attribute = self.target.partition(":")
+        found = import_module(module)
+        return getattr(found, attribute) if attribute else found
+
+
+@dataclass(frozen=True)
+class DetectorEntry(Entry):
+    """A detector and how it decides: a label is kept if its score is at most `threshold`."""
+
+    threshold: float | None = None  # None: a beta mixture of the scores decides
+
+
+E = TypeVar("E", bound=Entry)
+
+
+def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
+    """The entry of that name, or an error that offers the nearest one."""
+    if name not in entries:
+        raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, entries)}")
+    return entries[name]
+
+
+METHODS = {
+    "cross_entropy": Entry("drpl.methods.cross_entropy", "plain training on the given labels"),
+    "mixup": Entry("drpl.methods.mixup", "training on convex pairs of images and labels"),
+    "reed": Entry("drpl.methods.reed", "bootstrapping: labels mixed with the own prediction"),
+    "forward": Entry("drpl.methods.forward", "loss correction by an estimated matrix of the noise"),
+    "oracle_forward": Entry("drpl.methods.oracle_forward", "loss correction by the true matrix"),
+    "gce": Entry("drpl.methods.gce", "generalised cross-entropy, also truncated"),
+    "dmi": Entry("drpl.methods.dmi", "mutual information by a determinant"),
+    "joint": Entry(
+        "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
+    ),
+    "bootstrap": Entry(
+        "drpl.methods.bootstrap", "mixup that doubts labels by a beta mixture of their losses"
+    ),
+    "pencil": Entry("drpl.methods.pencil", "labels learnt by gradient, together with the network"),
+    "nlnl": Entry("drpl.methods.nlnl", "negative learning: what an image is not, then the trusted"),
+    "coteaching": Entry(
+        "drpl.methods.coteaching", "two networks that choose each other's easy samples"
+    ),
+    "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
+    "dividemix": Entry("drpl.methods.dividemix", "two networks divide the samples for each other"),
+    "oracle_ssl": Entry("drpl.methods.oracle_ssl", "the end of drpl, told which labels are wrong"),
+}
+
+DATASETS = {
+    "digits": Entry(
+        "drpl.data.readers.digits:digits", "1,797 scanned digits of 8 x 8 pixels, embedded"
+    ),
+    "cifar10": Entry("drpl.data.readers.cifar:cifar10", "CIFAR-10 from its official python files"),
+    "cifar100": Entry("drpl.data.readers.cifar:cifar100", "CIFAR-100, fine labels, likewise"),
+    "cifar10n": Entry(
+        "drpl.data.readers.cifar_n:cifar10n",
+        "CIFAR-10 with human labels: cifar10n:worse_label (default), :aggre_label, :random_label1",
+    ),
+    "cifar100n": Entry(
+        "drpl.data.readers.cifar_n:cifar100n", "CIFAR-100 with human labels: cifar100n:noisy_label"
+    ),
+    "imagenet32": Entry(
+        "drpl.data.readers.imagenet:imagenet32",
+        "ImageNet32, the paper's 100 classes; others: imagenet32:seed=7,classes=50 or :ids=FILE",
+    ),
+    "imagenet64": Entry("drpl.data.readers.imagenet:imagenet64", "ImageNet64, likewise"),
+    "fashion-mnist": Entry(
+        "drpl.data.readers.idx:fashion_mnist", "Fashion-MNIST from its idx files"
+    ),
+    "webvision": Entry(
+        "drpl.data.readers.webvision:webvision",
+        "WebVision 1.0, first 50 classes; webvision:google for its Google images only",
+    ),
+}
+
+NOISES = {
+    "uniform": Entry(
+        "drpl.noise.transition:uniform",
+        "uniform:RATE, to any other class with equal chance; true label excluded",
+    ),
+    "nonuniform": Entry(
+        "drpl.noise.nonuniform:nonuniform",
+        "nonuniform:RATE, to a class that looks alike (CIFAR's own, or by --confusion)",
+    ),
+    "ood": Entry(
+        "drpl.noise.open_set:ood",
+        "ood:RATE, the image is replaced by one of another class; the label stays",
+    ),
+    "ood-nonuniform": Entry(
+        "drpl.noise.open_set:ood_nonuniform",
+        "ood-nonuniform:RATE, replaced by a look-alike of another class (by --confusion)",
+    ),
+    "instance": Entry(
+        "drpl.noise.instance:instance",
+        "instance:RATE, to a class that depends on the image itself",
+    ),
+    "matrix": Entry(
+        "drpl.noise.transition:matrix",
+        "matrix:FILE, by a transition matrix from a .csv, .npy or .npz file",
+    ),
+}
+
+NETWORKS = {
+    "preact_resnet18": Entry(
+        "drpl.networks.preact_resnet:preact_resnet18",
+        "PreAct ResNet-18 of the paper, for images; width 64 is the paper's",
+    ),
+    "resnet18": Entry(
+        "drpl.networks.resnet:resnet18", "ResNet-18 of the paper's WebVision, for larger images"
+    ),
+    "resnet50": Entry("drpl.networks.resnet:resnet50", "ResNet-50, for larger images"),
+    "inception_resnet_v2": Entry(
+        "drpl.networks.inception_resnet:inception_resnet_v2",
+        "Inception-ResNet-v2, DivideMix's for WebVision, for images from 75 pixels up",
+    ),
+    "mlp": Entry("drpl.networks.mlp:mlp", "two hidden layers of 4 x width, for vectors"),
+}
+
+DETECTORS = {
+    "small_loss": DetectorEntry(
+        "drpl.detection.detectors:small_loss", "the latest loss against the given label"
+    ),
+    "posterior": DetectorEntry(
+        "drpl.detection.detectors:posterior",
+        "the probability of noise by a beta mixture of the latest losses",
+        threshold=0.5,
+    ),
+    "trajectory": DetectorEntry(
+        "drpl.detection.detectors:trajectory", "the mean loss of all tracked epochs"
+    ),
+    "margin": DetectorEntry(
+        "drpl.detection.detectors:margin",
+        "minus the mean margin of the given label over all tracked epochs (AUM)",
+    ),
+    "two_stage": DetectorEntry(
+        "drpl.detection.detectors:two_stage",
+        "a prediction that disagrees with the label, or agrees and is unsure",
+        threshold=1 - 0.95,  # kept: agrees, and gives the label at least 0.95
+    ),
+    "negative": DetectorEntry(
+        "drpl.detection.detectors:negative",
+        "how little probability the label has, meant for runs of negative learning",
+        threshold=0.5,
+    ),
+    "confident": DetectorEntry(
+        "drpl.detection.detectors:confident",
+        "confident learning by the package cleanlab, on predictions for training samples",
+        threshold=1.0,
+    ),
+}

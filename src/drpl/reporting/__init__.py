@@ -1,1 +1,0 @@
-"""Reports: they read run folders and import no training code."""

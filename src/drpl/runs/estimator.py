@@ -1,0 +1,189 @@
+"""The scikit-learn face: a classifier for labels that can't be trusted, and a list of wrong ones.
+
+from drpl import DRPLClassifier, find_label_issues
+
+find_label_issues(embeddings, labels)  # indices of wrong labels, worst first
+DRPLClassifier().fit(embeddings, labels).predict(new)
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drpl.data.images import TensorImages
+from drpl.data.readers.arrays import arrays, as_pixels
+from drpl.runs import execute as pipeline
+from drpl.runs import model
+
+Array = NDArray[Any]
+Changes = Mapping[str, Any] | Iterable[str]  # {"width": 32} or ["width=32"]
+
+
+class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
+    """A robust classifier for vectors or images; after `fit` it knows which labels are wrong.
+
+    `X` is [N, D] for vectors and [N, H, W], [N, H, W, C] or [N, C, H, W] for images (uint8, or
+    floats in 0..1); `y` holds labels of any kind. `method`, `preset` and `device` are those of
+    `drpl.train`; `settings` is a mapping such as `{"width": 32}` or a list such as `["width=32"]`;
+    an integer `random_state` is the seed. Nothing is left on disk. After `fit` there are
+
+    classes_        the labels, in the order of the columns of `predict_proba`
+    label_noise_    for each sample the probability that its label is wrong
+    suspicious_     indices of the samples whose label is called wrong, worst first
+    suggested_      for each sample the label that the network gives it
+    model_          the network with its preprocessing
+    """
+
+    def __init__(
+        self,
+        method: str = "drpl",
+        *,
+        preset: str | list[str] | None = None,
+        settings: Changes | None = None,
+        random_state: int | RandomState | None = None,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.preset = preset
+        self.settings = settings
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  scikit-learn's name
+        """Train on labels of which some may be wrong."""
+        return self._fit(X, y, "train")
+
+    def _fit(self, samples: ArrayLike, y: ArrayLike, goal: str) -> Self:
+        """Train as far as the goal says, in a folder that is then removed."""
+        if are_images(samples):
+            x, labels = check_X_y(
+                samples, y, allow_nd=True, ensure_min_samples=2, dtype="numeric", estimator=self
+            )
+        else:
+            x, labels = validate_data(self, samples, y, dtype=np.float32, ensure_min_samples=2)
+        check_classification_targets(labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"found one class only ({self.classes_[0]!r}); at least two are needed"
+            )
+        data = arrays(x, numbers, classes=[str(name) for name in self.classes_])
+        with tempfile.TemporaryDirectory(prefix="drpl-") as folder:
+            pipeline.train(
+                data,
+                method=self.method,
+                preset=self.preset,
+                settings=texts(self.settings),
+                seed=seed(self.random_state),
+                device=self.device,
+                out=folder,
+                save_every=float("inf"),
+                quiet=not self.verbose,
+                goal=goal,
+            )
+            self.model_ = model.load(folder)
+            with np.load(Path(folder) / "samples.npz") as table:
+                judged = dict(table)
+        worst_first = np.lexsort((-judged["loss"], -judged["p_noisy"]))
+        self.label_noise_ = judged["p_noisy"]
+        self.suspicious_ = worst_first[judged["flagged"][worst_first]]
+        self.suggested_ = self.classes_[judged["suggested"]]
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> Array:  # noqa: N803
+        """The probability of each of `classes_`. [N, C]"""
+        check_is_fitted(self)
+        if are_images(X):
+            x = check_array(X, allow_nd=True, estimator=self)
+        else:
+            x = validate_data(self, X, reset=False, dtype=np.float32)
+        pixels = as_pixels(x)
+        if tuple(pixels.shape[1:]) != self.model_.shape:
+            raise ValueError(
+                f"X has samples of shape {tuple(pixels.shape[1:])}, but {type(self).__name__} was "
+                f"fitted to {self.model_.shape} (features, or channels, height, width)"
+            )
+        probs: Array = self.model_.predict(TensorImages(pixels)).numpy()
+        return probs
+
+    def predict(self, X: ArrayLike) -> Array:  # noqa: N803
+        """The most probable of `classes_` for each sample."""
+        probs = self.predict_proba(X)  # first: it says so if there was no fit
+        return np.asarray(self.classes_[probs.argmax(1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def find_label_issues(
+    X: ArrayLike,  # noqa: N803  as in DRPLClassifier
+    y: ArrayLike,
+    *,
+    return_scores: bool = False,
+    method: str = "drpl",
+    preset: str | list[str] | None = None,
+    settings: Changes | None = None,
+    random_state: int | RandomState | None = 1,
+    device: str | None = None,
+    verbose: bool = False,
+) -> Any:
+    """The indices of the samples whose label is probably wrong, worst first.
+
+    With `return_scores` a table of all samples instead, worst first: the index, the given and the
+    suggested label, the probability that the given one is wrong, and whether it is called so. The
+    other arguments are those of `DRPLClassifier`; the final model is not trained.
+    """
+    judge = DRPLClassifier(
+        method,
+        preset=preset,
+        settings=settings,
+        random_state=random_state,
+        device=device,
+        verbose=verbose,
+    )._fit(X, y, "detect")
+    if not return_scores:
+        return judge.suspicious_
+    table = pd.DataFrame(
+        {
+            "given": np.asarray(y),
+            "suggested": judge.suggested_,
+            "label_noise": judge.label_noise_,
+            "flagged": np.isin(np.arange(len(judge.label_noise_)), judge.suspicious_),
+        }
+    )
+    return table.sort_values("label_noise", ascending=False, kind="stable")
+
+
+def are_images(samples: Any) -> bool:
+    """Whether there are more axes than those of vectors [N, D]."""
+    return (samples if hasattr(samples, "ndim") else np.asarray(samples)).ndim > 2
+
+
+def texts(settings: Changes | None) -> list[str]:
+    """Settings as texts for `drpl.train`."""
+    if not isinstance(settings, Mapping):
+        return list(settings or ())
+    plain = json.dumps(dict(settings), default=lambda number: number.item())  # NumPy's numbers
+    return [f"{name}={json.dumps(value)}" for name, value in json.loads(plain).items()]
+
+
+def seed(random_state: int | RandomState | None) -> int:
+    """An integer is the seed itself; else one is drawn, as is scikit-learn's custom."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

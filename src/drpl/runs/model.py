@@ -1,0 +1,135 @@
+"""A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_weights
+from safetensors.torch import save as write_weights
+from torch import Tensor, nn
+
+from drpl.config.compose import Common
+from drpl.data.dataset import DatasetSplits
+from drpl.data.images import FileImages, Images, TensorImages, read_ahead
+from drpl.data.transforms import Normalise
+from drpl.errors import DataError, RunError
+from drpl.files import write_atomic, write_json
+from drpl.networks.build import Builder, build_network
+from drpl.networks.ensemble import Ensemble
+from drpl.training.evaluate import predict
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network with what it needs to look at an image and to name what it sees."""
+
+    net: nn.Module
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]  # (channels, height, width) before the crop, or (features,)
+    view: Normalise
+
+    def predict(self, images: Images) -> Tensor:
+        """Class probabilities. [N, C]"""
+        return predict(self.net, images, self.view, torch.device("cpu")).exp()
+
+
+def save(folder: Path, net: nn.Module, config: Common, data: DatasetSplits) -> None:
+    """Write `model.safetensors` and `model.json`."""
+    weights = {name: t.detach().cpu().contiguous() for name, t in net.state_dict().items()}
+    write_atomic(folder / "model.safetensors", write_weights(weights))
+    write_json(
+        folder / "model.json",
+        {
+            "network": config.network,
+            "width": config.width,
+            "members": len(net.members) if isinstance(net, Ensemble) else 1,
+            "shape": list(data.train.images.shape),
+            "classes": list(data.train.classes),
+            "mean": list(data.mean),
+            "std": list(data.std),
+            "crop": config.crop,
+        },
+    )
+
+
+def untrained(folder: Path | str, network: Builder | None = None) -> Model:
+    """A model like the one in the folder, with fresh weights."""
+    folder = Path(folder)
+    about = read_json(folder / "model.json")
+    try:
+        shape, classes = tuple(about["shape"]), tuple(about["classes"])
+        view = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
+        name, width = network or about["network"], about["width"]
+        count = about.get("members", 1)
+        members = [
+            build_network(name, view.output_shape(shape), len(classes), width) for _ in range(count)
+        ]
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
+    net = members[0] if count == 1 else Ensemble(*members)
+    return Model(net, classes, shape, view)
+
+
+def load(folder: Path | str, network: Builder | None = None) -> Model:
+    """Read a model back, or say why it cannot be used; `network` is the user's own, if it was."""
+    folder = Path(folder)
+    model, path = untrained(folder, network), folder / "model.safetensors"
+    try:
+        model.net.load_state_dict(read_weights(path.read_bytes()))
+    except FileNotFoundError:
+        raise RunError(f"there is no {path}; was the run finished?") from None
+    except SafetensorError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    except RuntimeError:
+        about = read_json(folder / "model.json")
+        raise RunError(
+            f"the weights in {path} belong to another network than model.json says "
+            f"({about['network']}, width {about['width']}, {len(model.classes)} classes)"
+        ) from None
+    return model
+
+
+def classify(
+    model: Model, files: Sequence[str], batch: int = 256
+) -> Iterator[tuple[pd.DataFrame, list[str]]]:
+    """Batch by batch a table of the image files that can be read, and why the others can not.
+
+    A row has a file's class, how sure that is, and the probability of every class.
+    """
+    if len(model.shape) != 3:
+        raise DataError("this model is for vectors; it cannot look at image files")
+    channels, side, _ = model.shape
+    images = FileImages(files, side, channels)
+    batches = torch.arange(len(files)).split(batch)
+    for index, (pixels, broken) in read_ahead(images.attempt, batches, images.ahead):
+        whole = [files[i] for i in index.tolist() if i not in broken]
+        yield named(model, whole, pixels), list(broken.values())
+
+
+def named(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFrame:
+    """A row for each image: its class, how sure, and the probability of every class."""
+    empty = torch.empty(0, len(model.classes))
+    probs = model.predict(TensorImages(pixels)) if files else empty
+    confidence, best = probs.max(1)
+    table = {
+        "path": files,
+        "class": [model.classes[number] for number in best.tolist()],
+        "confidence": confidence.numpy(),
+    }
+    columns = {f"p_{name}": probs[:, number].numpy() for number, name in enumerate(model.classes)}
+    return pd.DataFrame(table | columns)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a run folder."""
+    try:
+        return dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise RunError(f"{path.parent} holds no model: there is no {path.name}") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error

@@ -1,0 +1,106 @@
+"""The training images of a finished run, read again: its folder keeps what it saw of them only."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.outside import with_outside
+from drpl.data.selection import chosen
+from drpl.data.sources import ReadOptions, load
+from drpl.errors import DataError
+from drpl.files import digest
+from drpl.registry import DATASETS
+from drpl.runs.execute import as_data, corrupted
+from drpl.runs.folder import Result
+from drpl.runs.model import Model, read_json
+
+COMPARED = 64  # images on which the model must answer as it did
+AGREE, NEAR = 0.95, 0.02  # share of equal answers, and how far apart confidences may be on average
+HOW = "give the data with --data and the run's own --limit, --outside, --ood and --confusion"
+
+
+def reread(
+    result: Result,
+    model: Model,
+    data: str | DatasetSplits | Dataset | None = None,
+    *,
+    ood: str | DatasetSplits | Dataset | None = None,
+    confusion: Path | str | None = None,
+    **read_options: Any,
+) -> Dataset:
+    """The images that a run was trained on, in the order of its samples.
+
+    What the run folder says of its data holds, except for what is given here: `reading` has
+    fields of `Reading`. The images are taken for the right ones if the model still says of them
+    what it said when the run was finished.
+    """
+    made = read_json(result.folder / "provenance.json")
+    traced = made.get("data") or {}
+    if data is None or isinstance(data, str):
+        what = data or traced.get("what") or named(result)
+        loaded = load(what, options(traced, model, read_options))
+    else:
+        loaded = as_data(data)
+    with np.load(result.folder / "samples.npz") as arrays:
+        samples = dict(arrays)
+    classes = tuple(result.summary["classes"])
+    if len(loaded.train) != len(samples["given"]) or loaded.train.classes != classes:
+        raise DataError(
+            f"{loaded.name} has {len(loaded.train):,} training images of "
+            f"{len(loaded.train.classes)} classes here, but the run in {result.folder} saw "
+            f"{len(samples['given']):,} of {len(classes)}; {HOW}"
+        )
+    train = loaded.train
+    if result.summary["noise"]["spec"] and not samples.get("in_distribution", np.ones(1)).all():
+        # Images of other classes took the place of some: only the same noise brings them back.
+        loaded = with_outside(loaded, ood or traced.get("ood"))
+        alike = confusion or made.get("confusion")
+        seed, spec = result.summary["seed"], result.summary["noise"]["spec"]
+        train = corrupted(loaded, spec, seed, alike)[0].train
+        if digest(train.labels.numpy().tobytes()) != digest(samples["given"].tobytes()):
+            raise DataError(f"{spec} on {loaded.name} gives other labels than the run's; {HOW}")
+    check_same(train, model, samples, result)
+    return train
+
+
+def named(result: Result) -> str:
+    """The data set's name, if that is enough to find it."""
+    name = str(result.summary["dataset"])
+    if name.partition(":")[0] not in DATASETS:
+        raise DataError(
+            f"the run in {result.folder} does not say where its data {name!r} are; {HOW}"
+        )
+    return name
+
+
+def options(traced: dict[str, Any], model: Model, read_options: dict[str, Any]) -> ReadOptions:
+    """How the data are read: as asked for now, or else as they were."""
+    known: dict[str, Any] = {
+        key: traced[key] for key in ("size", "limit", "skip_broken") if key in traced
+    }
+    known["outside"] = tuple(traced.get("outside", ()))
+    known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None
+    if not known.get("size") and len(model.shape) == 3:
+        known["size"] = model.shape[1]
+    return ReadOptions(**known | {key: value for key, value in read_options.items() if value})
+
+
+def check_same(train: Dataset, model: Model, samples: dict[str, Any], result: Result) -> None:
+    """Raise if these are not the images that the model judged when the run was finished."""
+    if train.images.shape != model.shape:
+        raise DataError(
+            f"the images have the shape {train.images.shape}, those of the run in {result.folder} "
+            f"had {model.shape}; {HOW}"
+        )
+    rows = np.linspace(0, len(train) - 1, min(COMPARED, len(train))).astype(int)
+    confidence, answers = model.predict(chosen(train.images, torch.from_numpy(rows))).max(1)
+    agree = (answers.numpy() == samples["suggested"][rows]).mean()
+    apart = np.abs(confidence.numpy() - samples["confidence"][rows]).mean()
+    if agree < AGREE or apart > NEAR:
+        raise DataError(
+            f"these are not the images that the run in {result.folder} saw: on {len(rows)} of them "
+            f"its model gives {agree:.0%} of the answers that it gave then; {HOW}"
+        )

@@ -1,0 +1,293 @@
+"""Class activation maps: where they must point, what they add up to, and whose images they show."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+import drpl
+from drpl.analysis.cam import beside, chosen, look, memorised
+from drpl.data.dataset import DatasetSplits
+from drpl.data.images import TensorImages
+from drpl.data.readers.arrays import arrays
+from drpl.errors import ConfigError, DataError
+from drpl.networks.build import build_network
+from drpl.networks.depth import class_maps, maps_by_depth
+from drpl.networks.ensemble import Ensemble
+from drpl.networks.preact_resnet import preact_resnet18
+from drpl.randomness import rng
+from drpl.runs import model as models
+from drpl.runs.folder import Result
+from tests.conftest import Command, tiny_config
+
+SIDE, STAMP = 32, 9
+CLASSES = ["plus", "frame", "cross", "nothing"]  # without the last, one kind is known by absence
+
+
+def scenes(count: int, part: str, kinds: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Noise and scattered bars, and somewhere within a quadrant an object, whose kind is the class.
+
+    The last class has no object.
+    """
+    draws = rng("scenes", part)
+    stamps = torch.zeros(4, STAMP, STAMP, dtype=torch.bool)
+    stamps[0, 3:6] = stamps[0, :, 3:6] = True
+    stamps[1] = True
+    stamps[1, 2:7, 2:7] = False
+    far = (torch.arange(STAMP)[:, None] - torch.arange(STAMP)).abs() <= 1
+    stamps[2] = far | far.flip(1)
+    labels = torch.arange(count) % kinds
+    quadrants = torch.randint(4, (count,), generator=draws)
+    pixels = 70 + 40 * torch.rand(count, 3, SIDE, SIDE, generator=draws)
+    for i in range(count):
+        for place in torch.randint(SIDE - 4, (SIDE // 4, 2), generator=draws).tolist():
+            down, across = (1, 4) if sum(place) % 2 else (4, 1)
+            colour = 255 * torch.rand(3, 1, 1, generator=draws)
+            pixels[i, :, place[0] : place[0] + down, place[1] : place[1] + across] = colour
+        top, left = torch.randint(SIDE // 2 - STAMP + 1, (2,), generator=draws).tolist()
+        top += SIDE // 2 * int(quadrants[i] // 2)
+        left += SIDE // 2 * int(quadrants[i] % 2)
+        spot = pixels[i, :, top : top + STAMP, left : left + STAMP]
+        spot[:, stamps[labels[i]]] = 130 + 125 * torch.rand(3, 1, generator=draws)
+    return pixels.round().to(torch.uint8), labels, quadrants
+
+
+def test_maps_point_at_the_object(tmp_path: Path) -> None:
+    """On 100 fresh images the map of the true class is highest in the object's quadrant."""
+    pixels, labels, _ = scenes(600, "train", 4)
+    fresh, kinds, quadrants = scenes(100, "fresh", 3)
+    data = arrays(
+        pixels.numpy(), labels.numpy(), fresh.numpy(), kinds.numpy(), classes=CLASSES, name="scenes"
+    )
+    config = tiny_config(
+        "cross_entropy", 9, "width=8", "schedule.rates=[[1, 0.05], [6, 0.01]]", "padding=0.125"
+    )
+    result = drpl.train(data, method="cross_entropy", config=config, out=tmp_path, quiet=True)
+    assert (result.accuracy["last"] or 0) >= 95
+    model = models.load(tmp_path)
+    maps = class_maps(model.net, model.view(fresh, torch.empty(100, 0)))
+    own = maps[torch.arange(100), kinds]  # [100, 4, 4]
+    rows, columns = np.unravel_index(own.flatten(1).argmax(1).numpy(), (4, 4))
+    found = 2 * (rows // 2) + columns // 2
+    assert (found == quadrants.numpy()).sum() >= 90
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("preact_resnet18", (3, 16, 16)),
+        ("resnet18", (1, 32, 32)),
+        ("resnet50", (3, 32, 32)),
+        ("inception_resnet_v2", (3, 75, 75)),
+    ],
+)
+def test_the_mean_of_a_map_and_the_bias_are_the_logit(name: str, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    net = build_network(name, shape, 5, 2).eval()
+    x = torch.randn(3, *shape)
+    maps = class_maps(net, x)
+    with torch.no_grad():
+        logits, bias = net(x), net.classify.bias  # type: ignore[union-attr]
+    assert maps.shape[:2] == (3, 5)
+    assert torch.allclose(maps.mean((2, 3)) + torch.as_tensor(bias), logits, atol=1e-4)
+    blocks, _ = maps_by_depth(net, x)
+    assert len(blocks) == 4
+
+
+def test_a_map_is_the_weighted_sum_of_the_last_features() -> None:
+    torch.manual_seed(1)
+    net = preact_resnet18((1, 16, 16), 3, 2).eval()
+    x = torch.randn(2, 1, 16, 16)
+    with torch.no_grad():
+        features = net.stem(x)
+        for stage in net.stages:
+            features = stage(features)
+        wanted = sum(net.classify.weight[2, k] * features[:, k] for k in range(16))
+    assert torch.allclose(class_maps(net, x)[:, 2], torch.as_tensor(wanted), atol=1e-5)
+
+
+def test_networks_that_answer_together_are_averaged() -> None:
+    nets = [build_network("preact_resnet18", (1, 16, 16), 3, 2) for _ in range(2)]
+    x = torch.randn(2, 1, 16, 16)
+    mean = (class_maps(nets[0], x) + class_maps(nets[1], x)) / 2
+    assert torch.allclose(class_maps(Ensemble(*nets), x), mean, atol=1e-6)
+
+
+def test_looking_changes_nothing() -> None:
+    net = build_network("preact_resnet18", (1, 16, 16), 3, 2).train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    class_maps(net, torch.randn(2, 1, 16, 16))
+    assert net.training
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+class Peaked(nn.Module):
+    """Ends in a maximum, not in a mean: it has no class activation maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.classify = nn.Conv2d(1, 4, 3), nn.Linear(4, 3)
+
+    def blocks(self) -> list[nn.Module]:
+        return [self.body]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classify(self.body(x).amax((2, 3)))  # type: ignore[no-any-return]
+
+
+def test_networks_without_such_maps_are_refused() -> None:
+    with pytest.raises(ConfigError, match="mean over a map and a linear layer"):
+        class_maps(Peaked(), torch.randn(2, 1, 8, 8))
+    mlp = build_network("mlp", (5,), 3, 2)
+    with pytest.raises(ConfigError, match="no maps of the image"):
+        class_maps(mlp, torch.randn(2, 5))
+
+
+def samples(**columns: list[Any]) -> dict[str, Any]:
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def test_what_was_learnt_by_heart_comes_first() -> None:
+    table = samples(
+        given=[0, 0, 1, 1, 0],
+        suggested=[0, 0, 1, 0, 0],
+        confidence=[0.8, 0.9, 0.7, 0.9, 0.99],
+        wrong=[True, True, True, True, False],
+        flagged=[False, False, True, False, False],
+        p_noisy=[0.1, 0.0, 0.9, 0.3, 0.0],
+        loss=[0.1, 0.1, 2.0, 1.0, 0.0],
+    )
+    assert memorised(table).tolist() == [1, 0]
+    assert chosen(table, 6) == [1, 0]
+    del table["wrong"]
+    assert chosen(table, 2) == [2, 3]  # the most suspicious
+
+
+def test_the_class_beside_the_given_one() -> None:
+    table = samples(given=[0, 0, 0], true=[2, 0, 0], in_distribution=[True, True, False])
+    assert beside(0, np.array([0.6, 0.3, 0.1]), table) == ("true", 2)
+    assert beside(1, np.array([0.2, 0.5, 0.3]), table) == ("suggested", 1)
+    assert beside(2, np.array([0.6, 0.1, 0.3]), table) == ("next best", 2)
+    del table["true"]
+    assert beside(0, np.array([0.2, 0.3, 0.5]), table) == ("suggested", 2)
+
+
+def noisy_run(
+    data: DatasetSplits, out: Path, noise: str | None = "uniform:0.4", **more: Any
+) -> Result:
+    config = tiny_config("cross_entropy", 3)
+    return drpl.train(
+        data, method="cross_entropy", config=config, noise=noise, out=out, quiet=True, **more
+    )
+
+
+def test_a_look_at_a_run(tiny: DatasetSplits, tmp_path: Path) -> None:
+    result = noisy_run(tiny, tmp_path / "run")
+    sights = look(result.folder, [5, 11, 5], tiny, out=tmp_path / "seen")
+    assert [one.id for one in sights] == [5, 11]
+    for one in sights:
+        row = result.samples.loc[one.id]
+        assert one.given == row.given_label
+        assert (
+            one.pixels[..., 0].tolist()
+            == tiny.train.images.load(torch.tensor([one.id])).squeeze().tolist()
+        )
+        if row.given_label == row.suggested_label:
+            assert one.p_given == pytest.approx(row.confidence, abs=1e-4)
+        assert one.shows == tiny.train.classes[tiny.train.labels[one.id]]
+        assert one.role == "true" or one.shows == one.given
+        assert one.given_map.shape == (1, 1)
+    assert (tmp_path / "seen" / "look.png").read_bytes().startswith(b"\x89PNG")
+    svg = (tmp_path / "seen" / "look.svg").read_text()
+    assert f"given: {sights[0].given}" in svg
+    assert pd.read_csv(tmp_path / "seen" / "look.csv").id.tolist() == [5, 11]
+
+
+def test_only_what_the_network_sees_is_shown(tiny: DatasetSplits, tmp_path: Path) -> None:
+    config = tiny_config("cross_entropy", 1, "crop=0.75")
+    drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
+    (one,) = look(tmp_path, [2], tiny)
+    whole = tiny.train.images.load(torch.tensor([2]))[0, 0]
+    assert one.pixels[..., 0].tolist() == whole[1:7, 1:7].tolist()
+
+
+def test_two_networks_are_looked_at_together(tiny: DatasetSplits, tmp_path: Path) -> None:
+    config = tiny_config("coteaching", 2)
+    drpl.train(tiny, method="coteaching", config=config, out=tmp_path, quiet=True)
+    (one,) = look(tmp_path, [3], tiny)
+    model = models.load(tmp_path)
+    assert isinstance(model.net, Ensemble)
+    x = model.view(tiny.train.images.load(torch.tensor([3])), torch.empty(1, 0))
+    given = tiny.train.labels[3]
+    each = [class_maps(net, x)[0, given].numpy() for net in model.net.members]
+    assert np.allclose(one.given_map, np.mean(each, axis=0), atol=1e-6)
+
+
+def test_images_from_outside_are_found_again(tiny: DatasetSplits, tmp_path: Path) -> None:
+    """Out-of-distribution noise put other images in place: the same noise brings them back."""
+    bright = TensorImages(torch.full((30, 1, 8, 8), 255, dtype=torch.uint8))
+    other = replace(
+        tiny.train, images=bright, labels=torch.zeros(30).long(), classes=("white", "none")
+    )
+    data = replace(tiny, outside=other)
+    result = noisy_run(data, tmp_path, "ood:0.3")
+    with np.load(tmp_path / "samples.npz") as arrays:
+        stranger = int((~arrays["in_distribution"]).nonzero()[0][0])
+    (one,) = look(result.folder, [stranger], data)
+    assert (one.pixels == 255).all()
+    assert one.shows == "none of the classes"
+    assert one.role != "true"
+
+
+def test_other_images_are_refused(tiny: DatasetSplits, tmp_path: Path) -> None:
+    result = noisy_run(tiny, tmp_path)
+    mirrored = tiny.train.images.load(torch.arange(72)).flip(0)
+    with pytest.raises(DataError, match="not the images that the run"):
+        look(result.folder, data=replace(tiny.train, images=TensorImages(mirrored)))
+    fewer = arrays(mirrored[:60].numpy(), tiny.train.labels[:60].numpy(), classes=[*"abc"])
+    with pytest.raises(DataError, match=r"60 training images of 3 classes here.* saw 72 of 3"):
+        look(result.folder, data=fewer)
+
+
+def test_data_that_nobody_can_find_must_be_named(tiny: DatasetSplits, tmp_path: Path) -> None:
+    result = noisy_run(tiny, tmp_path)
+    with pytest.raises(DataError, match="does not say where its data 'tiny' are; give the data"):
+        look(result.folder)
+
+
+def test_from_the_command_line(
+    command: Command,
+    mistake: Callable[..., str],
+    tiny_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    short = ("schedule.epochs=2", "schedule.rates=[[1, 0.05]]", "width=4")
+    words = [word for text in short for word in ("--set", text)]
+    noise = ("--noise", "ood:0.3", "--outside", "middle", "--limit", 30)
+    run = ("--method", "cross_entropy", "--preset", "small", "--out", "run", *noise, *words, "-q")
+    assert command("train", tiny_file.name, *run).code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # the run knows the whole path of its data
+    answer = command("look", "../run", "--image", 3, "--image", 4, "-o", "seen")
+    assert answer.code == 0, answer
+    assert answer.out.count("image ") == 2
+    assert Path("seen/look.png").exists()
+    assert "ids are 0 to 29" in mistake("look", "../run", "--image", 30)
+    assert "saw 30 of 2; give the data" in mistake("look", "../run", "--limit", 20)
+    assert "not the folder of a run" in mistake("look", "seen")
+
+
+def test_vectors_have_no_maps(mistake: Callable[..., str], tmp_path: Path) -> None:
+    draws = rng("vectors")
+    labels = torch.arange(40) % 2
+    x = torch.randn(40, 6, generator=draws) + labels[:, None]
+    data = arrays(x.numpy(), labels.numpy(), classes=["a", "b"])
+    noisy_run(data, tmp_path / "run", None)
+    assert "no maps of the image" in mistake("look", tmp_path / "run")

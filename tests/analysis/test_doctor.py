@@ -1,0 +1,71 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from drpl.analysis.doctor import examine
+from drpl.data.dataset import DatasetSplits
+from drpl.data.readers.arrays import arrays
+from drpl.runs.display import duration
+from tests.conftest import Command
+
+
+def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> None:
+    draws = np.random.default_rng(3)
+    for part in ("train", "test"):
+        for name in ("ash", "birch"):
+            (tmp_path / "photos" / part / name).mkdir(parents=True)
+            for k in range(3):
+                pixels = draws.integers(0, 255, (9 + k, 12, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(tmp_path / "photos" / part / name / f"{k}.png")
+    train = tmp_path / "photos" / "train"
+    same = (train / "ash" / "0.png").read_bytes()
+    (train / "birch" / "twin.png").write_bytes(same)
+    (train / "ash" / "copy.png").write_bytes((train / "ash" / "1.png").read_bytes())
+    (tmp_path / "photos" / "test" / "ash" / "leak.png").write_bytes(same)
+    (train / "ash" / "broken.jpg").write_text("no image")
+    Image.new("L", (40, 10)).save(train / "birch" / "grey.png")
+    answer = command("doctor", "photos", "--no-times")
+    assert answer.code == 0
+    for words in (
+        "10 x 9",
+        "9 in 2 classes: ash 4, birch 5",
+        "1 images are there twice under different labels: train/ash/0.png (ash) = train/birch/twin",
+        "1 images are exact copies",
+        "1 test images are in the training part too: test/ash/leak.png (ash)",
+        "2 classes have fewer than 20 images: ash, birch",
+        "broken.jpg",
+        "PNG RGB",
+        "PNG L",
+    ):
+        assert words in answer.out.replace("12 x 9 to 40 x 11", "10 x 9"), words
+
+
+def test_a_sound_set_and_its_times(tiny: DatasetSplits) -> None:
+    found = examine(tiny, presets=["small", "digits"])
+    assert not [warning for warning in found.warnings if "copies" not in warning]
+    text = found.text()
+    assert "72 in 3 classes: top 24, left 24, middle 24" in text
+    assert "8 x 8 pixels, grey" in text
+    assert list(found.plans) == ["small", "digits"]
+    assert "165 epochs" in text
+
+
+def test_vectors_without_a_test_part_and_uneven_classes() -> None:
+    x = np.random.default_rng(1).normal(size=(60, 4))
+    data = arrays(x, [0] * 57 + [1] * 3)
+    text = examine(data).text()
+    assert "vectors of 4" in text
+    assert "'1' has 3 images, '0' 57" in text
+    assert "there is no test part" in text
+    outside = replace(data, outside=data.train)
+    assert "outside" in examine(outside).text()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5, "5 s"), (600, "10 min"), (36_000, "10 h"), (864_000, "10 days")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

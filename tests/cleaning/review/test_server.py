@@ -1,0 +1,402 @@
+"""The server as it runs, asked in words that no well-behaved client would send."""
+
+import http.client
+import io
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from PIL import Image
+
+from drpl.cleaning.folder import Cleaned
+from drpl.cleaning.review.decisions import DecisionLog, read
+from drpl.cleaning.review.server import LONGEST, Auth, listening, server
+from drpl.errors import ConfigError
+from tests.cli.test_cli import Mistake
+from tests.support.cleaned import CLASSES, Made, make, make_large
+
+
+@dataclass
+class Answer:
+    code: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+@dataclass
+class Client:
+    """Sends exactly what it is told."""
+
+    door: Auth
+    cleaned: Cleaned
+    more: dict[str, str] = field(default_factory=dict)
+
+    def ask(
+        self, path: str, content: Any = None, *, method: str = "", **changed: str | None
+    ) -> Answer:
+        home = f"127.0.0.1:{self.door.port}"
+        headers: dict[str, str | None] = {
+            "Host": home,
+            "Cookie": f"{self.door.cookie}={self.door.token}",
+        }
+        data = None
+        if content is not None:
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            headers |= {"Origin": f"http://{home}", "Content-Type": "application/json"}
+        headers |= {name.replace("_", "-"): value for name, value in changed.items()}
+        wire = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)
+        wire.putrequest(
+            method or ("GET" if data is None else "POST"),
+            path,
+            skip_host=True,
+            skip_accept_encoding=True,
+        )
+        for name, value in headers.items():
+            if value is not None:
+                wire.putheader(name, value)
+        if data is not None:
+            wire.putheader("Content-Length", str(len(data)))
+        wire.endheaders(data)
+        reply = wire.getresponse()
+        answer = Answer(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read())
+        wire.close()
+        return answer
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Client]:
+    cleaned = Cleaned.load(folder)
+    with DecisionLog(cleaned) as book, listening(0) as taken:
+        door = Auth(taken.getsockname()[1])
+        running = server(book, "Ann", door)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
+        thread.start()
+        try:
+            yield Client(door, cleaned)
+        finally:
+            running.should_exit = True
+            thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    where = tmp_path_factory.mktemp("served")
+    (where / "secret.png").write_bytes(b"secret")
+    return make(where, 60)
+
+
+@pytest.fixture(scope="module")
+def client(photos: Made) -> Iterator[Client]:
+    with serving(photos.folder) as running:
+        yield running
+
+
+def test_without_the_token_nothing_is_said(client: Client) -> None:
+    for path in ("/", "/api/issues", "/api/progress", "/image/small/1", "/nothing"):
+        for cookie in (None, "", f"{client.door.cookie}=wrong", "token=x", "drpl-review-é=1"):
+            answer = client.ask(path, Cookie=cookie)
+            assert answer.code == 403
+            assert b"Refused" in answer.content
+            assert client.door.token.encode() not in answer.content
+    number = int(client.cleaned.issues.index[0])
+    assert client.ask("/api/decide", {"id": number, "action": "keep"}, Cookie=None).code == 403
+    assert client.ask("/?token=wrong", Cookie=None).code == 403
+    # The token opens the page and nothing else: it must not be in the addresses of images.
+    assert client.ask(f"/api/issues?token={client.door.token}", Cookie=None).code == 403
+    assert read(client.cleaned) == []
+
+
+def test_the_first_visit_leaves_a_strict_cookie(client: Client) -> None:
+    answer = client.ask(f"/?token={client.door.token}", Cookie=None)
+    assert answer.code == 200
+    cookie = answer.headers["set-cookie"]
+    assert f"{client.door.cookie}={client.door.token}" in cookie
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert client.door.token.encode() not in answer.content
+    assert "set-cookie" not in client.ask("/").headers
+
+
+def test_a_ticket_is_good_once(client: Client) -> None:
+    address = client.door.address(once=True)
+    assert client.door.token not in address
+    path = address[address.index("/?") :]
+    assert client.ask(path, Cookie=None).code == 200
+    assert client.ask(path, Cookie=None).code == 403
+
+
+def test_only_by_its_own_name(client: Client) -> None:
+    port = client.door.port
+    for host in (
+        *(None, "", "evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"),
+        *(f"127.0.0.1.evil.example:{port}", f"127.0.0.1:{port}.", f"[::1]:{port}"),
+    ):
+        answer = client.ask("/api/issues", Host=host)
+        assert answer.code in (400, 403), host
+        assert b"rows" not in answer.content
+    assert client.ask("/api/issues", Host=f"localhost:{port}").code == 200
+
+
+def test_other_sites_cannot_decide(client: Client) -> None:
+    wish = {"id": int(client.cleaned.issues.index[0]), "action": "keep"}
+    port = client.door.port
+    for origin in (
+        *(None, "null", "http://evil.example", f"https://127.0.0.1:{port}"),
+        *("http://127.0.0.1", f"http://127.0.0.1:{port}.evil.example"),
+    ):
+        for path in ("/api/decide", "/api/undo"):
+            assert client.ask(path, wish, Origin=origin).code == 403, origin
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        assert client.ask("/api/decide", wish, Content_Type=kind).code == 415
+    assert client.ask("/api/decide").code == 405  # a GET changes nothing
+    assert read(client.cleaned) == []
+
+
+def test_only_this_machine_is_listened_to() -> None:
+    with listening(0) as taken:
+        assert taken.getsockname()[0] == "127.0.0.1"
+        with pytest.raises(ConfigError, match="cannot be used"), listening(taken.getsockname()[1]):
+            pass
+
+
+def test_headers_keep_everything_inside(client: Client) -> None:
+    for path in ("/", "/api/issues", "/image/small/0", "/none", "/image/small/4000"):
+        headers = client.ask(path).headers
+        rules = headers["content-security-policy"]
+        assert rules.startswith("default-src 'none';")
+        assert "unsafe" not in rules
+        assert "http" not in rules
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in headers
+        cached = "private, no-cache" if path == "/image/small/0" else "no-store"
+        assert headers["cache-control"] == cached
+
+
+CLIMBS = [
+    "../../etc/passwd",
+    "..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "..%252f..%252fetc%252fpasswd",
+    "..\\..\\etc\\passwd",
+    "..%5c..%5cetc%5cpasswd",
+    "....//....//etc/passwd",
+    "%c0%ae%c0%ae/etc/passwd",
+    "/etc/passwd",
+    "file:///etc/passwd",
+    "1/../../../../etc/passwd",
+    "1%00.png",
+    "ash/tree%200.png",
+    "../secret.png",
+    "-1",
+    "1.0",
+    "1e1",
+    "0x1",
+    "٣",
+    "4000",
+    "9" * 400,
+]
+
+
+@pytest.mark.parametrize("climb", CLIMBS)
+@pytest.mark.parametrize("start", ["/", "/image/", "/image/small/", "/image/large/", "//", "/api/"])
+def test_no_path_leads_anywhere(client: Client, start: str, climb: str) -> None:
+    path = quote(start + climb, safe="/%:.\\")
+    answer = client.ask(path)
+    assert answer.code == 404, path
+    assert b"root:" not in answer.content
+    assert b"secret" not in answer.content
+
+
+def test_images_are_pixels_of_listed_files(client: Client, photos: Made) -> None:
+    answer = client.ask("/image/small/5")
+    assert answer.code == 200
+    assert answer.headers["content-type"] == "image/png"
+    image = Image.open(io.BytesIO(answer.content))
+    with Image.open(photos.photos / photos.samples.at[5, "path"]) as original:
+        assert image.tobytes() == original.convert("RGB").tobytes()
+    assert client.ask("/image/huge/5").code == 404
+    tag = answer.headers["etag"]
+    assert client.ask("/image/small/5", If_None_Match=tag).code == 304
+    assert client.ask("/image/large/5", If_None_Match=tag).code == 200
+    assert client.ask("/image/small/6", If_None_Match=tag).code == 200
+
+
+def test_odd_and_broken_files(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    paths = [made.photos / path for path in made.samples["path"]]
+    Image.new("I;16", (300, 200), 40_000).save(paths[0], "TIFF")
+    Image.new("CMYK", (3000, 10)).save(paths[1], "JPEG")
+    paths[2].write_bytes(b"no image")
+    paths[3].unlink()
+    paths[4].write_bytes(paths[5].read_bytes()[:60])
+    (tmp_path / "outside.png").write_bytes(paths[6].read_bytes())
+    paths[6].unlink()
+    paths[6].symlink_to(tmp_path / "outside.png")  # sets of links are common
+    paths[7].unlink()
+    paths[7].symlink_to("/etc/passwd")
+    paths[8].unlink()
+    paths[8].mkdir()
+    with serving(made.folder) as client:
+        answers = [client.ask(f"/image/small/{k}") for k in range(9)]
+    assert [answer.code for answer in answers] == [200] * 9
+    pictures = [Image.open(io.BytesIO(answer.content)) for answer in answers]
+    assert pictures[0].size == (256, 171)
+    assert pictures[0].getpixel((9, 9)) == pytest.approx(40_000 >> 8, abs=1)
+    assert pictures[1].size[0] == 256
+    sign = answers[2].content
+    assert [answer.content == sign for answer in answers] == [
+        *(False, False, True, True, True, False, False, True, True)
+    ]
+    assert pictures[6].size == (48, 40)
+
+
+def test_nothing_of_a_file_but_its_pixels(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    path = made.photos / made.samples.at[0, "path"]
+    exif = Image.Exif()
+    exif[0x010E] = "where I live"
+    Image.new("RGB", (200, 200)).save(path, "PNG", exif=exif, icc_profile=b"where I live")
+    with serving(made.folder) as client:
+        for size in ("small", "large"):
+            assert b"where I live" not in client.ask(f"/image/{size}/0").content
+
+
+def test_pages_filters_and_sorts(client: Client) -> None:
+    issues = client.cleaned.issues
+    whole = client.ask("/api/issues?size=500").json
+    assert [row["id"] for row in whole["rows"]] == list(issues.index)  # worst first
+    pages = [client.ask(f"/api/issues?page={k}&size=4").json for k in range(3)]
+    assert [row["id"] for page in pages for row in page["rows"]] == list(issues.index[:12])
+    assert pages[1]["start"] == 4
+    assert client.ask("/api/issues?start=3&size=2").json["rows"] == whole["rows"][3:5]
+    assert client.ask("/api/issues?page=999").json["rows"] == []
+    for name, key, column in (
+        ("class", "given", "given_label"),
+        ("suggested", "suggested", "suggested_label"),
+    ):
+        for label in CLASSES:
+            answer = client.ask(f"/api/issues?{name}={quote(label)}").json
+            assert answer["total"] == (issues[column] == label).sum()
+            assert {row[key] for row in answer["rows"]} == {label}
+    outside = client.ask("/api/issues?verdict=outside").json
+    assert outside["total"] == (issues["verdict"] == "outside").sum()
+    sure = [row["confidence"] for row in client.ask("/api/issues?sort=confidence").json["rows"]]
+    assert sure == sorted(sure, reverse=True)
+    grouped = client.ask("/api/issues?sort=class&size=500").json["rows"]
+    groups = [(CLASSES.index(row["given"]), row["verdict"]) for row in grouped]
+    assert groups == sorted(groups)
+    row = whole["rows"][0]
+    near = [int(word) for word in issues.iloc[0]["near_suggested"].split()]
+    assert row["near_suggested"] == near
+    assert client.ask("/api/issues?class=oak").json["total"] == 0
+    for wrong in ("sort=x", "state=x", "size=-1", "page=one", "start=1e9"):
+        answer = client.ask(f"/api/issues?{wrong}")
+        assert answer.code == 400
+        assert answer.json["error"]
+
+
+def test_decide_and_undo(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    with serving(made.folder) as client:
+        first, second = (int(number) for number in client.cleaned.issues.index[:2])
+        answer = client.ask("/api/decide", {"id": first, "action": "keep"}).json
+        assert answer["decision"]["who"] == "Ann"
+        assert answer["progress"]["decided"] == 1
+        assert len(read(client.cleaned)) == 1
+        client.ask("/api/decide", {"id": second, "action": "relabel", "label": CLASSES[1]})
+        decided = client.ask("/api/issues?state=decided").json
+        assert [row["id"] for row in decided["rows"]] == [first, second]
+        assert decided["rows"][1]["decision"]["label"] == CLASSES[1]
+        assert client.ask("/api/issues?state=relabel").json["total"] == 1
+        left = client.ask("/api/issues?state=undecided").json["total"]
+        assert left == len(client.cleaned.issues) - 2
+        counts = client.ask("/api/progress").json["counts"]
+        assert counts["state"]["keep"] == 1
+        assert sum(counts["given"].values()) == len(client.cleaned.issues)
+        assert client.ask("/api/undo", {}).json["id"] == second
+        assert client.ask("/api/undo", {"id": first}).json["decision"] is None
+        assert client.ask("/api/undo", {}).json["id"] is None
+        assert client.ask("/api/progress").json["decided"] == 0
+    with serving(made.folder) as client:  # a new server knows what was decided before
+        client.ask("/api/decide", {"id": first, "action": "outside"})
+    with serving(made.folder) as client:
+        assert client.ask("/api/progress").json["decided"] == 1
+
+
+def test_requests_that_make_no_sense(client: Client) -> None:
+    number = int(client.cleaned.issues.index[0])
+    for content in (
+        *(b"", b"{", b"[]", b"1", b"[" * 5000, b'{"id": NaN}'),
+        *({"id": str(number), "action": "keep"}, {"id": True, "action": "keep"}),
+        *({"id": number}, {"id": number, "action": "undo"}, {"id": number, "action": "drop"}),
+        {"id": number, "action": "relabel", "label": ["ash"]},
+        {"id": number, "action": "relabel", "label": "oak"},
+        {"id": number, "action": "relabel", "label": "\ud800"},
+        *({"id": 4000, "action": "keep"}, {"id": 10**30, "action": "keep"}),
+    ):
+        answer = client.ask("/api/decide", content)
+        assert answer.code == 400, content
+        assert answer.json["error"]
+    assert client.ask("/api/undo", {"id": "1"}).code == 400
+    assert client.ask("/api/decide", b" " * (LONGEST + 1)).code == 413
+    assert read(client.cleaned) == []
+
+
+def test_a_hundred_thousand_issues(tmp_path: Path) -> None:
+    with serving(make_large(tmp_path / "large", 100_000)) as client:
+        for path, content in (
+            ("/api/issues", None),
+            ("/api/issues?page=1600&size=60", None),
+            ("/api/issues?size=500&sort=confidence&state=undecided&page=100", None),
+            ("/api/issues?sort=class&verdict=outside", None),
+            ("/api/issues?class=class%207&suggested=class%209", None),
+            ("/api/progress", None),
+            ("/api/decide", {"id": 99_999, "action": "keep"}),
+        ):
+            times = []
+            for _ in range(4):  # the machine may be busy with something else
+                began = time.monotonic()
+                assert client.ask(path, content).code == 200
+                times.append(time.monotonic() - began)
+            assert min(times) < 0.2, path
+
+
+def test_the_page_needs_nothing_from_outside(client: Client) -> None:
+    page = client.ask("/").content.decode()
+    assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
+    assert not re.findall(r"https?://", page)
+
+
+def test_without_the_extra(
+    mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("drpl.cleaning.review.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    assert "pip install 'drpl[review]'" in mistake("review", made.folder, "--no-open")
+
+
+def test_a_port_that_is_taken(mistake: Mistake, tmp_path: Path) -> None:
+    made = make(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"port {port} cannot be used" in mistake("review", made.folder, "--port", port)

@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from drpl.cleaning.estimate import Rate, noise_matrix, noise_rate, true_classes
+from drpl.cleaning.judge import Judgement
+from drpl.cleaning.summary import listed, paragraphs
+from drpl.randomness import rng
+from drpl.training.losses import one_hot
+
+
+def judged(
+    noise: float, error: float, *, samples: int = 3000, classes: int = 5, seed: int = 1
+) -> tuple[Judgement, Tensor]:
+    """Three networks that err independently on samples of which a share has a wrong label."""
+    draws = rng("judged", seed)
+    true = torch.randint(classes, (samples,), generator=draws)
+
+    def moved(labels: Tensor, share: float) -> Tensor:
+        steps = torch.randint(1, classes, (samples,), generator=draws)
+        return (labels + steps * (torch.rand(samples, generator=draws) < share)) % classes
+
+    given = moved(true, noise)
+    votes = torch.stack([moved(true, error) for _ in range(3)])
+    probs = torch.stack([one_hot(vote, classes) for vote in votes]).mean(0)
+    probs += 0.2 * torch.rand(samples, classes, generator=draws)
+    probs /= probs.sum(1, keepdim=True)
+    features = normalize(
+        one_hot(true, classes) + 0.1 * torch.randn(samples, classes, generator=draws)
+    )
+    posterior = ((votes != given).float().mean(0) * 0.5 + 0.1).double()
+    return Judgement(given, votes, probs, features, posterior), true
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.3, 0.6])
+@pytest.mark.parametrize("error", [0.0, 0.05, 0.15])
+def test_the_noise_rate_is_found_though_networks_err(noise: float, error: float) -> None:
+    hits = 0
+    for seed in range(5):
+        run, true = judged(noise, error, seed=seed)
+        real = float((true != run.given).double().mean())
+        rate = noise_rate([run], seed)
+        assert rate.low <= rate.value <= rate.high
+        assert rate.value == pytest.approx(real, abs=0.03)
+        hits += rate.low <= real <= rate.high
+    assert hits >= 4
+
+
+def test_more_runs_widen_the_interval_by_what_they_differ() -> None:
+    first, _ = judged(0.3, 0.0)
+    other, _ = judged(0.4, 0.0)
+    alone, both = noise_rate([first], 1), noise_rate([first, other], 1)
+    assert both.high - both.low > alone.high - alone.low + 0.05
+    assert both.value == pytest.approx((0.3 + 0.4) / 2, abs=0.02)
+    assert noise_rate([first], 1) == alone
+    assert alone.text().endswith("%)")
+
+
+def test_issues_are_what_every_network_contradicts() -> None:
+    run, true = judged(0.3, 0.1)
+    against_all = (run.votes != run.given).all(0)
+    assert torch.equal(run.issues, against_all)
+    wrong = true != run.given
+    assert float(wrong[run.issues].double().mean()) > 0.98
+    confidence, label = run.best
+    assert bool((label != run.given).all())
+    assert float((label == true)[run.issues].double().mean()) > 0.95
+    assert float(confidence.max()) <= 1
+
+
+def test_strangers_are_told_from_mislabelled_ones() -> None:
+    run, true = judged(0.3, 0.0, samples=600)
+    strange = torch.arange(600) % 20 == 0
+    features, probs, votes = run.features.clone(), run.probs.clone(), run.votes.clone()
+    features[strange] = normalize(torch.ones(5), dim=0)
+    probs[strange] = 0.2
+    run = Judgement(run.given, votes, probs, features, run.posterior)
+    verdicts = np.array(run.verdicts)
+    assert (verdicts[(run.issues & strange).numpy()] == "outside").all()
+    assert (verdicts[(run.issues & ~strange).numpy()] == "mislabelled").mean() > 0.9
+    # They count as wrong even where their label was not contradicted.
+    plain = Judgement(run.given, votes, run.probs, features, run.posterior)
+    assert noise_rate([plain], 1).high > float((true != run.given).double().mean())
+
+
+def test_networks_that_differ_make_an_image_ambiguous() -> None:
+    run, _ = judged(0.3, 0.0, samples=300)
+    one = int(run.issues.nonzero()[0])
+    votes = run.votes.clone()
+    votes[0, one] = next(c for c in range(5) if c not in (int(run.given[one]), int(votes[1, one])))
+    run = Judgement(run.given, votes, run.probs, run.features, run.posterior)
+    assert bool(run.issues[one])
+    assert run.verdicts[one] == "ambiguous"
+
+
+def test_neighbours_are_trusted_samples_of_the_class_nearest_first() -> None:
+    run, true = judged(0.3, 0.0, samples=400)
+    index = run.issues.nonzero().flatten()
+    labels = run.best[1][index]
+    for i, label, ids in zip(index.tolist(), labels.tolist(), run.near(index, labels), strict=True):
+        chosen = [int(text) for text in ids.split()]
+        assert i not in chosen
+        pool = (run.trusted & (run.given == label)).nonzero().flatten()
+        near = run.features[pool] @ run.features[i]
+        assert chosen == pool[near.topk(4).indices].tolist()
+        assert (true[chosen] == label).all()
+
+
+def test_probabilities_are_moved_to_the_rate_in_their_order() -> None:
+    run, _ = judged(0.3, 0.1)
+    moved = run.noisy(0.25)
+    assert float(moved.mean()) == pytest.approx(0.25, abs=1e-6)
+    order = run.posterior.argsort(stable=True)
+    assert bool((moved[order].diff() >= 0).all())
+    assert float(run.noisy(0.0).mean()) == pytest.approx(1e-4, rel=0.01)
+
+
+def test_a_class_that_everyone_contradicts_still_has_trusted_samples() -> None:
+    run, _ = judged(0.0, 0.0, samples=200)
+    votes = run.votes.clone()
+    votes[:, run.given == 2] = 3
+    run = Judgement(run.given, votes, run.probs, run.features, run.posterior)
+    assert bool((run.trusted & (run.given == 2)).any())
+    assert torch.isfinite(run.outlier_score).all()
+
+
+def test_the_noise_matrix_has_a_row_for_each_true_class() -> None:
+    given = torch.tensor([0, 0, 1, 1, 1, 2])
+    true = one_hot(torch.tensor([0, 1, 1, 1, 1, 2]), 3)
+    matrix = noise_matrix(true, given)
+    expected = torch.tensor([[1, 0, 0], [0.25, 0.75, 0], [0, 0, 1]], dtype=torch.float64)
+    torch.testing.assert_close(matrix, expected)
+    run, right = judged(0.4, 0.0)
+    estimated = noise_matrix(true_classes(run), run.given)
+    torch.testing.assert_close(
+        estimated, noise_matrix(one_hot(right, 5), run.given), atol=0.02, rtol=0
+    )
+
+
+def test_the_summary_in_words() -> None:
+    figures = {
+        "samples": 1000,
+        "noise rate": {"value": 0.2, "low": 0.18, "high": 0.22},
+        "issues": 190,
+        "verdicts": {"mislabelled": 150, "outside": 40, "ambiguous": 0},
+        "classes": [
+            {"name": "cat", "samples": 500, "issues": 160, "share": 0.32},
+            {"name": "dog", "samples": 500, "issues": 30, "share": 0.06},
+        ],
+        "pairs": [
+            {"true": "dog", "given": "cat", "share": 0.25},
+            {"true": "cat", "given": "dog", "share": 0.001},
+        ],
+        "repeats": 1,
+        "notes": ["left out x.jpg: broken"],
+    }
+    text = " ".join(paragraphs(figures))
+    for part in ("20.0%", "18.0%", "190", "150 look like another class and 40 look like none",
+                 "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)", "--repeats",
+                 "left out x.jpg"):  # fmt: skip
+        assert part in text
+    assert "could be either" not in text
+    assert "cat as dog" not in text
+    assert listed(["a"]) == "a"
+    assert Rate(0.1, 0.05, 0.2).text() == "10.0% (5.0% to 20.0%)"

@@ -1,0 +1,117 @@
+"""The paper's tables as grids, and what they would take."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drpl.config.compose import PRESETS
+from drpl.data.sources import ReadOptions
+from drpl.data.synthetic import SIZES, invented
+from drpl.errors import ConfigError
+from drpl.experiments import reproduce
+from drpl.experiments.reproduce import TableRequest, mini_grid, paper_grids
+from drpl.registry import METHODS
+from drpl.report.paper import TABLES, published
+from tests.conftest import Command
+from tests.experiments.test_grid import fast, rows_of
+
+Mistake = Callable[..., str]
+
+
+def test_every_table_is_its_grid() -> None:
+    for table in TABLES:
+        cells = [
+            (plan.data, noise or "none", method)
+            for plan in paper_grids(table)
+            for noise in plan.noises
+            for method in plan.methods
+        ]
+        wanted = {(f.dataset, f.noise, f.method) for f in published() if f.table == table}
+        assert set(cells) == wanted
+        assert len(cells) == len(wanted)
+        assert all(plan.preset in PRESETS for plan in paper_grids(table))
+        assert all(plan.data in SIZES for plan in paper_grids(table))
+    assert [plan.goal for plan in paper_grids("detection")] == ["detect"]
+    assert [plan.data for plan in paper_grids("oracles")] == ["imagenet32", "imagenet64"]
+
+
+def test_small_grids_have_the_same_noises() -> None:
+    plan = mini_grid("cifar10", "digits")
+    assert plan.noises == paper_grids("cifar10")[0].noises
+    assert plan.preset == "mini"
+    assert plan.outside == ()
+    assert mini_grid("imagenet32", "digits").outside == ("8", "9")
+    assert mini_grid("webvision", "digits").noises != (None,)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_stand_ins_have_the_size_of_the_real_sets(name: str) -> None:
+    data = invented(name)
+    train, test, classes, side = SIZES[name]
+    assert (len(data.train), len(data.test or ()), len(data.train.classes)) == (
+        train,
+        test,
+        classes,
+    )
+    assert data.train.images.shape == (3, side, side)
+    last = data.train.images.load(data.train.labels[-2:] * 0 + train - 1)
+    assert last.shape == (2, 3, side, side)
+
+
+def test_a_dry_run_without_the_files(command: Command) -> None:
+    words = ("reproduce", "cifar10", "--dry-run", "--set", "width=2", "--seeds", "1,2,3")
+    answer = command(*words)
+    assert answer.code == 0, answer.err
+    mine = [m for m in paper_grids("cifar10")[0].methods if m in METHODS]
+    assert f"cifar10, preset cifar10: {8 * 3 * len(mine)} cells" in answer.out
+    assert "a stand-in of the same size" in answer.out
+    assert f"  nonuniform:0.3         {', '.join(mine)}" in answer.out
+    head = next(k for k, line in enumerate(answer.out.splitlines()) if "hours a cell" in line)
+    *lines, total, _ = (line.split() for line in answer.out.splitlines()[head + 1 :])
+    assert [line[:2] for line in lines] == [[method, "24"] for method in mine]
+    assert total[:2] == ["all", str(24 * len(mine))]
+    hours = sum(float(line[3]) for line in lines)
+    assert float(total[2]) == pytest.approx(hours, abs=0.05 * (len(lines) + 1))
+    assert hours > 0
+    assert not Path("runs").exists()
+
+
+def test_what_is_missing_is_said(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "did you mean 'cifar10'?" in mistake("reproduce", "cifar1")
+    assert "--confusion T.npz" in mistake("reproduce", "imagenet32")
+    assert "--data goes with --scale mini" in mistake("reproduce", "cifar10", "--data", "digits")
+    monkeypatch.setattr(reproduce, "METHODS", {})
+    with pytest.raises(ConfigError, match="none of the methods"):
+        TableRequest("cifar10").plans()
+    assert TableRequest("webvision").left_out()[0] == "cross_entropy"
+
+
+def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Non-uniform noise learns by itself which classes look alike."""
+    some = [
+        figure
+        for figure in published()
+        if figure.table == "cifar10"
+        and figure.method == "cross_entropy"
+        and figure.noise in ("none", "nonuniform:0.3")
+    ]
+    monkeypatch.setattr(reproduce, "published", lambda: some)
+    words = ("reproduce", "cifar10", "--scale", "mini", "--data", tiny_file, "--preset", "small")
+    answer = command(*words, "--jobs", 1, *fast(1))
+    assert answer.code == 0, answer.err
+    rows = rows_of(Path("runs/cifar10-mini/table.csv"))
+    assert [row["noise"] for row in rows] == ["none", "nonuniform:0.3"]
+    assert Path("runs/cifar10-mini/confusion.npz").is_file()
+    dry = command(*words, "--dry-run", *fast(1))
+    assert "preset small: 2 cells" in dry.out
+    assert "stand-in" not in dry.out
+
+
+def test_without_fashion_the_digits_serve(tmp_path: Path) -> None:
+    assert reproduce.mini_data(ReadOptions(data_dir=tmp_path)) == "digits"
+
+
+def test_list_tables(command: Command) -> None:
+    said = command("list", "tables").out
+    assert all(table in said for table in TABLES)

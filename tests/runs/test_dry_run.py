@@ -1,0 +1,67 @@
+"""Every preset on every data set: what it would take, without taking it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drpl.config.compose import PRESETS
+from drpl.data.sources import ReadOptions, load
+from drpl.registry import DATASETS
+from tests.conftest import Command
+from tests.support import datasets as made
+
+STAGES = ["relabel", "detect-warmup", "detect", "final-warmup", "final"]
+
+
+def nothing(home: Path) -> None:
+    """The digits are embedded."""
+
+
+def humans(clean: str, home: Path) -> None:
+    """Labels by people on top of one of the CIFAR sets."""
+    MAKERS[clean](home)
+    labels = load(clean, ReadOptions(data_dir=home)).train.labels.tolist()
+    said = {"worse_label": labels[::-1]} if clean == "cifar10" else {"noisy_label": labels[::-1]}
+    folder, file = (
+        ("cifar-10n", "CIFAR-10_human.pt")
+        if clean == "cifar10"
+        else ("cifar-100n", "CIFAR-100_human.pt")
+    )
+    made.make_human(home / folder / file, clean_label=labels, **said)
+
+
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "digits": nothing,
+    "cifar10": lambda home: made.make_cifar10(home / "cifar-10-batches-py"),
+    "cifar100": lambda home: made.make_cifar100(home / "cifar-100-python"),
+    "cifar10n": lambda home: humans("cifar10", home),
+    "cifar100n": lambda home: humans("cifar100", home),
+    "imagenet32": lambda home: made.make_imagenet(home / "imagenet32", list(range(1, 1001))),
+    "imagenet64": lambda home: made.make_imagenet(home / "imagenet64", list(range(1, 1001))),
+    "fashion-mnist": made.make_idx,
+    "webvision": lambda home: made.make_webvision(home / "webvision"),
+}
+
+
+def test_no_data_set_is_forgotten() -> None:
+    assert MAKERS.keys() == DATASETS.keys()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_data_set_under_every_preset(
+    name: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drpl.runs.dry_run.ShortFeed.steps", 1)  # nobody needs these times
+    MAKERS[name](tmp_path / "home")
+    for preset in PRESETS:
+        small = ("--set", "width=4", "--set", "min_labelled=0.5", "--size", 40)
+        words = ("--data-dir", "home", "--preset", preset, *small)
+        answer = command("train", name, "--dry-run", *words)
+        assert answer.code == 0, (preset, answer.err)
+        lines = answer.out.splitlines()
+        warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
+        stages = [stage for stage in STAGES if stage not in warmups]
+        assert [line.split()[0] for line in lines[1 : 1 + len(stages)]] == stages
+        assert "GiB" in answer.out
+    assert not Path("runs").exists()

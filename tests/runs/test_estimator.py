@@ -1,0 +1,202 @@
+"""The scikit-learn face: its contract, its labels of any kind, and what it finds."""
+
+import pickle
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from drpl import DRPLClassifier, arrays, detect, find_label_issues
+from drpl.config.compose import compose
+from drpl.config.from_data import batch_size, chosen
+from drpl.errors import ConfigError
+from drpl.registry import METHODS
+from tests.conftest import tiny_pixels
+
+Array = NDArray[Any]
+STAGES = ("relabel", "detect", "final")
+SHORT: dict[str, Any] = {
+    **{f"{stage}_schedule.epochs": 4 for stage in STAGES},
+    **{f"{stage}_schedule.rates": [[1, 0.05], [3, 0.005]] for stage in STAGES},
+    "warmup_schedule.epochs": 2,
+    "relabel.begin": 2,
+    "relabel.window": 2,
+}
+QUICK = {"schedule.epochs": 6, "schedule.rates": [[1, 0.05]]}
+
+
+def blobs(count: int = 150, wrong: float = 0.2) -> tuple[Array, Array, Array]:
+    """Three clouds of vectors; given labels, of which some are wrong; and which are."""
+    draws = np.random.default_rng(7)
+    true = np.arange(count) % 3
+    x = np.eye(3, 5)[true] * 6 + draws.normal(size=(count, 5))
+    bad = draws.random(count) < wrong
+    return x, np.where(bad, (true + draws.integers(1, 3, count)) % 3, true), bad
+
+
+@parametrize_with_checks([DRPLClassifier(settings=SHORT, random_state=1)])  # type: ignore[untyped-decorator]
+def test_the_contract_of_scikit_learn(estimator: Any, check: Any) -> None:
+    """No check is expected to fail."""
+    check(estimator)
+
+
+def test_wrong_labels_are_found_whatever_the_labels_are() -> None:
+    x, given, bad = blobs()
+    names = np.array(["oak", "ash", "elm"])[given]
+    tree = DRPLClassifier(random_state=1).fit(x, names)
+    assert tree.classes_.tolist() == ["ash", "elm", "oak"]
+    assert roc_auc_score(bad, tree.label_noise_) > 0.97
+    assert bad[tree.suspicious_].mean() > 0.9
+    scores = tree.label_noise_[tree.suspicious_]
+    assert (np.diff(scores) <= 0).all()
+    right = np.array(["oak", "ash", "elm"])[np.arange(150) % 3]
+    assert (tree.suggested_ == right).mean() > 0.95
+    assert tree.score(x, right) > 0.95
+    probs = tree.predict_proba(x)
+    assert probs.shape == (150, 3)
+    assert np.allclose(probs.sum(1), 1, atol=1e-5)
+    assert (tree.classes_[probs.argmax(1)] == tree.predict(x)).all()
+
+    numbers = np.array([40, -3, 7])[given]  # in the order of the names: 7 elm, -3 ash, 40 oak
+    same = DRPLClassifier(random_state=1).fit(x, numbers)
+    assert same.classes_.tolist() == [-3, 7, 40]
+    assert np.array_equal(same.predict_proba(x), probs)
+    assert np.array_equal(same.suspicious_, tree.suspicious_)
+
+
+def test_it_is_what_drpl_train_does_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, given, _ = blobs()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    issues = find_label_issues(x, given, settings=SHORT, random_state=5)
+    assert not list(tmp_path.iterdir())
+    texts = [f"{name}={value}" for name, value in SHORT.items()]
+    result = detect(
+        arrays(x.astype(np.float32), given), settings=texts, seed=5, out=tmp_path / "r", quiet=True
+    )
+    flagged = result.suspicious(150).query("flagged")
+    assert issues.tolist() == flagged["id"].tolist()
+    table = find_label_issues(x, given, settings=texts, random_state=5, return_scores=True)
+    assert table.columns.tolist() == ["given", "suggested", "label_noise", "flagged"]
+    assert len(table) == 150
+    assert set(table.index[table["flagged"]]) == set(issues)
+    assert table["label_noise"].is_monotonic_decreasing
+    assert (table["given"] == given[table.index]).all()
+
+
+def test_the_seed_decides() -> None:
+    x, given, _ = blobs(60)
+    a, b, c = (
+        DRPLClassifier("cross_entropy", settings=QUICK, random_state=seed).fit(x, given)
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(a.predict_proba(x), b.predict_proba(x))
+    assert not np.array_equal(a.predict_proba(x), c.predict_proba(x))
+    drawn = DRPLClassifier("cross_entropy", settings=QUICK, random_state=np.random.RandomState(3))
+    assert drawn.fit(x, given).score(x, given) > 0.5
+
+
+def test_it_can_be_copied_and_pickled() -> None:
+    x, given, _ = blobs(60)
+    fitted = DRPLClassifier("cross_entropy", settings=QUICK, random_state=1).fit(x, given)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    assert np.array_equal(again.suspicious_, fitted.suspicious_)
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert not hasattr(clone(fitted), "model_")
+
+
+def test_pipeline_grid_and_cross_validation() -> None:
+    x, given, bad = blobs(90)
+    way = make_pipeline(StandardScaler(), DRPLClassifier("cross_entropy", random_state=1))
+    widths = [{**QUICK, "width": width} for width in np.array([1, 8])]  # NumPy's numbers too
+    grid = GridSearchCV(way, {"drplclassifier__settings": widths}, cv=2, n_jobs=1)
+    grid.fit(x * 1000, given)
+    assert grid.best_score_ > 0.6
+    way.set_params(drplclassifier__settings=QUICK)
+    probs = cross_val_predict(way, x, given, cv=2, method="predict_proba")
+    assert roc_auc_score(bad, 1 - probs[np.arange(90), given]) > 0.9
+
+
+def test_images_in_every_layout() -> None:
+    tensor, numbers = tiny_pixels(72, "train")
+    grey, labels = tensor.numpy(), numbers.numpy()  # [N, 1, H, W]
+    coloured = np.repeat(grey, 3, axis=1) // np.array([1, 2, 3], np.uint8).reshape(3, 1, 1)
+    settings = {
+        **QUICK,
+        "schedule.epochs": 12,
+        "width": 4,
+        "flip": False,
+        "schedule.batch_size": 16,
+    }
+    cases: list[tuple[Any, ...]] = [
+        (1, grey[:, 0], grey, grey.transpose(0, 2, 3, 1), grey / 255, grey.astype(np.int64)),
+        (3, coloured.transpose(0, 2, 3, 1), coloured, coloured.astype(np.float32) / 255),
+    ]
+    for channels, first, *others in cases:
+        seen = DRPLClassifier("cross_entropy", settings=settings, random_state=1)
+        probs = seen.fit(first, labels).predict_proba(first)
+        assert (probs.argmax(1) == labels).mean() > 0.8
+        for other in others:
+            assert np.array_equal(seen.predict_proba(other), probs)
+        assert seen.model_.shape == (channels, 8, 8)
+        assert not hasattr(seen, "n_features_in_")
+        for wrong in (np.zeros((3, 6, 6), np.uint8), np.zeros((3, 64))):
+            with pytest.raises(ValueError, match="fitted to"):
+                seen.predict(wrong)
+
+
+def test_what_is_wrong_is_said() -> None:
+    x, given, _ = blobs(30)
+    with pytest.raises(ConfigError, match="did you mean 'drpl'"):
+        DRPLClassifier("drlp").fit(x, given)
+    with pytest.raises(ConfigError, match="did you mean 'width'"):
+        DRPLClassifier(settings={"widht": 3}).fit(x, given)
+    with pytest.raises(ValueError, match="one class only"):
+        DRPLClassifier().fit(x, np.zeros(30))
+    with pytest.raises(ValueError, match="inconsistent"):
+        find_label_issues(np.zeros((5, 8, 8), np.uint8), given)
+
+
+@pytest.mark.parametrize(("load", "least"), [(load_wine, 0.95), (load_digits, 0.98)])
+def test_real_vectors_with_the_shipped_settings(load: Any, least: float) -> None:
+    x, true = load(return_X_y=True)
+    draws = np.random.default_rng(1)
+    bad = draws.random(len(x)) < 0.3
+    classes = true.max() + 1
+    given = np.where(bad, (true + draws.integers(1, classes, len(x))) % classes, true)
+    table = find_label_issues(x, given, return_scores=True).sort_index()
+    assert roc_auc_score(bad, table["label_noise"]) > least
+
+
+@pytest.mark.parametrize(
+    ("samples", "classes", "size"),
+    [(20, 2, 16), (133, 3, 16), (1347, 10, 32), (5000, 200, 256), (50_000, 10, 1024)],
+)
+def test_batches_follow_the_samples(samples: int, classes: int, size: int) -> None:
+    assert batch_size(samples, classes, 16, 1024) == size
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_chosen_settings_fit_every_method(method: str) -> None:
+    x, given, _ = blobs(3000)
+    texts = chosen(arrays(x, given), method)
+    assert texts
+    config = compose(METHODS[method].load().Config, method, ["vectors"], texts)
+    for text in texts:
+        value: Any = config
+        for name in text.partition("=")[0].split("."):
+            value = getattr(value, name)
+        assert value == 64
+    assert chosen(arrays(np.zeros((6, 8, 8), np.uint8), [0, 1] * 3), method) == []

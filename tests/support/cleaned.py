@@ -1,0 +1,142 @@
+"""A cleaned folder as `drpl clean` leaves it, made by hand."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image, ImageDraw
+
+from drpl.cleaning.folder import write_about, write_issues
+
+CLASSES = ("ash", "birch, white", 'cedar "tall"', "ébène 木")
+COLOURS = ("#2f7d4f", "#c9c2a6", "#8a4b2d", "#4b3f6b")
+TIME = "2026-01-02T03:04:05Z"
+
+
+def draw(kind: int, draws: np.random.Generator) -> Image.Image:
+    """A tree of one of the kinds; kind -1 is none."""
+    image = Image.new("RGB", (48, 40), tuple(draws.integers(180, 250, 3).tolist()))
+    pen = ImageDraw.Draw(image)
+    x, y = (int(v) for v in draws.integers(14, 26, 2))
+    if kind < 0:
+        pen.rectangle((4, 26, 44, 34), "#666666")
+    elif kind % 2:
+        pen.ellipse((x - 9, y - 9, x + 9, y + 9), COLOURS[kind])
+    else:
+        pen.polygon([(x, y - 12), (x - 10, y + 10), (x + 10, y + 10)], COLOURS[kind])
+    if kind >= 0:
+        pen.rectangle((x - 1, y + 8, x + 1, y + 14), "#5b3a1e")
+    return image
+
+
+@dataclass(frozen=True)
+class Made:
+    """The folder, and what each image really shows (-1: no class)."""
+
+    folder: Path
+    photos: Path
+    truth: list[int]
+    given: list[int]
+
+    @property
+    def samples(self) -> pd.DataFrame:
+        return pd.read_csv(self.folder / "samples.csv", keep_default_na=False, index_col="id")
+
+
+def make(where: Path, count: int = 40, *, top: str = "", sizes: int = 1) -> Made:
+    """Photos of trees in class folders, every fifth in a wrong one; every eighth is no tree."""
+    draws = np.random.default_rng(3)
+    photos, folder = where / "photos", where / "cleaned"
+    rows: list[tuple[int, int]] = []
+    truth: list[int] = []
+    given: list[int] = []
+    for number in range(count):
+        right = number % len(CLASSES)
+        label = (right + 1 + number % 3) % len(CLASSES) if number % 5 == 0 else right
+        right = -1 if number % 8 == 3 else right
+        rows.append((label, right))
+    for label, right in sorted(rows, key=lambda row: CLASSES[row[0]]):  # as folders are read
+        number = len(truth)
+        path = photos / top / CLASSES[label] / f"tree {number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image = draw(right, draws)
+        image.resize((image.width * sizes, image.height * sizes)).save(path)
+        truth.append(right)
+        given.append(label)
+    write_run(folder, [str(Path(top) / CLASSES[g] / f"tree {i}.png") for i, g in enumerate(given)],
+              given, truth)  # fmt: skip
+    write_about(folder, str(photos), photos, CLASSES)
+    return Made(folder, photos, truth, given)
+
+
+def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]) -> None:
+    """samples.csv and issues.csv, the model being right about everything."""
+    draws = np.random.default_rng(4)
+    names = np.array(CLASSES, dtype=object)
+    count = len(given)
+    wrong = np.array(given) != np.array(truth)
+    suggested = [t if t >= 0 else (g + 1) % len(CLASSES) for g, t in zip(given, truth, strict=True)]
+    samples = pd.DataFrame(
+        {
+            "id": np.arange(count),
+            "path": paths,
+            "given_label": names[given],
+            "suggested_label": names[suggested],
+            "confidence": draws.uniform(0.6, 1, count).round(4),
+            "loss": draws.uniform(0, 3, count).round(4),
+            "p_noisy": np.where(wrong, draws.uniform(0.7, 1, count), 0.01).round(4),
+            "flagged": wrong,
+        }
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "samples.csv").write_text(samples.to_csv(index=False, lineterminator="\n"))
+    clean = [
+        [i for i in range(count) if not wrong[i] and given[i] == kind]
+        for kind in range(len(CLASSES))
+    ]
+    issues = samples[wrong].sort_values("p_noisy", ascending=False, kind="stable")
+    near = [" ".join(map(str, clean[given[i]][:4])) for i in issues["id"]]
+    other = [" ".join(map(str, clean[suggested[i]][:4])) for i in issues["id"]]
+    verdicts = ["outside" if truth[i] < 0 else "mislabelled" for i in issues["id"]]
+    write_issues(
+        folder,
+        issues.assign(verdict=verdicts, outlier_score=1.0, near_given=near, near_suggested=other),
+    )
+
+
+def make_large(where: Path, count: int) -> Path:
+    """A folder with so many issues, whose images are not there."""
+    draws = np.random.default_rng(5)
+    classes = [f"class {k}" for k in range(1000)]
+    names = np.array(classes, dtype=object)
+    given = draws.integers(0, 1000, count)
+    table = pd.DataFrame(
+        {
+            "id": np.arange(count),
+            "path": [f"{k}.jpg" for k in range(count)],
+            "given_label": names[given],
+            "suggested_label": names[(given + 1 + draws.integers(0, 999, count)) % 1000],
+            "p_noisy": np.sort(draws.uniform(0.5, 1, count))[::-1],
+            "confidence": draws.uniform(0.1, 1, count),
+            "verdict": np.array(["mislabelled", "outside", "ambiguous"])[
+                draws.integers(0, 3, count)
+            ],
+            "strangeness": 1.0,
+            "near_given": "",
+            "near_suggested": "",
+        }
+    )
+    where.mkdir(parents=True, exist_ok=True)
+    table.assign(loss=1.0, flagged=True).to_csv(where / "samples.csv", index=False)
+    write_issues(where, table)
+    write_about(where, str(where), where, classes)
+    return where
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """A CSV file as people's programs read it."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(io.StringIO(file.read(), newline="")))
