@@ -13,7 +13,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 import drpl
-from drpl.config.compose import Common
+from drpl.config.settings import Common
 from drpl.detection.split import detect
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, one_hot

@@ -13,7 +13,9 @@ from hypothesis import settings
 from pydantic import BaseModel
 
 from drpl.__main__ import main
-from drpl.config.compose import Common, compose
+from drpl.cli.settings import parse_settings
+from drpl.config.compose import compose
+from drpl.config.settings import Common
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
 from drpl.randomness import rng
@@ -111,7 +113,7 @@ def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
     schema = METHODS[method].load().Config
     tuned = TINY.get(method, ())
     overrides = [*shortened(schema, epochs), "width=4", "flip=false", *tuned, *settings]
-    return compose(schema, method, ["small"], overrides)  # type: ignore[no-any-return]
+    return compose(schema, method, ["small"], parse_settings(overrides))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,20 @@ def barrier() -> None:
         dist.barrier()
 
 
-def share(table: Tensor) -> Tensor:
+def all_reduce_sum(table: Tensor) -> Tensor:
     """Sum a table over all processes, so that rows filled by any of them are whole in each."""
     if world() > 1:
         whole = table.float() if table.dtype == torch.bool else table.contiguous()
         dist.all_reduce(whole)
         table = whole > 0 if table.dtype == torch.bool else whole
+    return table
+
+
+def broadcast(table: Tensor) -> Tensor:
+    """What the first process has, on every process."""
+    if world() > 1:
+        table = table.contiguous()
+        dist.broadcast(table, src=0)
     return table
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from drpl.detection import metrics
-from drpl.detection.detectors import Detector, kept
+from drpl.detection.detectors import Detector, keep_labels
 from drpl.detection.evidence import Evidence
 from drpl.errors import ConfigError, DrplError, RunError
 from drpl.files import explain_read_errors, write_atomic
@@ -42,7 +42,7 @@ def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None)
             row = {"stage": evidence.stage, "detector": judge.text}
             try:
                 suspicion = judge.detector(evidence, labels).double()
-                clean = kept(suspicion, judge.threshold)
+                clean = keep_labels(suspicion, judge.threshold)
             except DrplError as error:
                 if detectors is not None:
                     raise

@@ -15,7 +15,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
+from drpl.config.settings import Common
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images
 from drpl.data.transforms import Transform

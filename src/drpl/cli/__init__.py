@@ -1,6 +1,9 @@
-"""The command line. Heavy libraries are imported when a command needs them."""
+"""The command line: one thin file a group of commands."""
 
-from drpl.cli import cleaning as cleaning  # these add their commands to the others
+from drpl.cli import cleaning as cleaning  # each adds its commands to the application
+from drpl.cli import data as data
 from drpl.cli import grids as grids
 from drpl.cli import insight as insight
-from drpl.cli.commands import app as app
+from drpl.cli import report as report
+from drpl.cli import train as train
+from drpl.cli.app import app as app

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drpl.cli.commands import DATA, DEVICE, QUIET, SEED, app, stoppable
-from drpl.cli.read_options import reads
+from drpl.cli.app import app, stoppable
+from drpl.cli.options import DATA, DEVICE, QUIET, SEED, reads
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 

@@ -1,5 +1,6 @@
 """The commands that run many cells: `compare`, `study` and `reproduce`."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drpl.cli.commands import (
+from drpl.cli.app import app, split_names, stoppable
+from drpl.cli.options import (
     CONFUSION,
     DATA,
     DEVICE,
@@ -15,14 +17,14 @@ from drpl.cli.commands import (
     OOD,
     PRESET,
     QUIET,
+    READ,
     SAVE,
     TRACK,
-    app,
-    named,
-    stoppable,
+    Command,
+    Group,
+    takes,
 )
-from drpl.cli.read_options import READING
-from drpl.cli.sharing import Group, takes
+from drpl.cli.settings import parse_settings
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
@@ -71,42 +73,53 @@ RUNS: dict[str, tuple[Any, Any]] = {  # what the runs of a grid have in common
     "confusion": (Annotated[Path | None, CONFUSION], None),
     "preset": (Annotated[list[str] | None, PRESET], None),
     "settings": (Annotated[list[str] | None, OWN_SET], None),
-    "device": (Annotated[str | None, DEVICE], None),
 }
 WORK: dict[str, tuple[Any, Any]] = {  # how they are carried out
     "engine": (Annotated[Engine, ENGINE], Engine.LOCAL),
     "jobs": (Annotated[int | None, JOBS], None),
+    "device": (Annotated[str | None, DEVICE], None),
     "save_every": (Annotated[float, SAVE], 10.0),
     "quiet": (Annotated[bool, QUIET], False),
 }
 
 
-def words(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     """The parts between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def _parse_seeds(text: str) -> tuple[int, ...]:
     """Whole numbers between commas."""
     try:
-        return tuple(int(word) for word in words(text))
+        return tuple(int(word) for word in _split(text))
     except ValueError:
         raise ConfigError(f"--seeds {text}: write whole numbers, for example 1,2,3") from None
 
 
-def alike(
-    *, seeds: str, preset: list[str] | None, settings: list[str] | None, **more: Any
+def _describe_runs(
+    *, seeds: str, preset: list[str] | None, settings: list[str] | None, **others: Any
 ) -> dict[str, Any]:
     """What the runs have in common, from the options."""
-    chosen = {"preset": tuple(named(preset)), "settings": tuple(settings or ())}
-    return {"seeds": numbers(seeds), **chosen, **more}
+    presets, own = tuple(split_names(preset)), parse_settings(settings)
+    return {"seeds": _parse_seeds(seeds), "presets": presets, "settings": own, **others}
 
 
-runs_many = takes(read_options=READING, runs=Group(RUNS, alike), work=Group(WORK, dict))
+def _describe_work(*, engine: Engine, jobs: int | None, **others: Any) -> dict[str, Any]:
+    """How they are carried out, from the options."""
+    from drpl.runs.experiment import Execution
+
+    return {"engine": engine.value, "jobs": jobs, "execution": Execution(**others)}
+
+
+def _run_many(track_every: int) -> Callable[[Command], Command]:
+    """The options of a command that runs a grid."""
+    work = WORK | {"track_every": (Annotated[int, TRACK], track_every)}
+    runs = Group(RUNS, _describe_runs)
+    return takes(read_options=READ, runs=runs, work=Group(work, _describe_work))
 
 
 @app.command()
-@runs_many
+@_run_many(track_every=0)
 def compare(
     data: Annotated[str, DATA],
     methods: Annotated[str, METHODS],
@@ -117,21 +130,27 @@ def compare(
     goal: Annotated[Goal, GOAL] = Goal.TRAIN,
     read_options: ReadOptions,
     work: dict[str, Any],
-    track_every: Annotated[int, TRACK] = 0,
 ) -> None:
     """Train methods under noises with several seeds, and put them side by side."""
-    from drpl.experiments import grid
+    from drpl.experiments.grid import Grid, run_grid
 
-    grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
+    grid = Grid(
+        data,
+        out,
+        _split(methods),
+        tuple(noises or ()),
+        read_options=read_options,
+        goal=goal.value,
+        **runs,
+        **work,
+    )
     with stoppable():
-        found = grid.compare(
-            data, out=out, goal=goal, read_options=read_options, track_every=track_every, **grids
-        )
+        found = run_grid(grid)
     conclude([found])
 
 
 @app.command()
-@runs_many
+@_run_many(track_every=3)
 def study(
     data: Annotated[str, DATA],
     out: Annotated[Path, FOLDER],
@@ -142,21 +161,15 @@ def study(
     runs: dict[str, Any],
     read_options: ReadOptions,
     work: dict[str, Any],
-    track_every: Annotated[int, TRACK] = 3,
 ) -> None:
     """Compare methods under noises, with every table, figure, map and probe on one page."""
-    from drpl.experiments import study as studying
+    from drpl.experiments.grid import Grid
+    from drpl.experiments.study import study_grid
 
-    grids: dict[str, Any] = {"methods": words(methods), "noises": noises or (), **runs, **work}
+    chosen = tuple(noises or ())
+    grid = Grid(data, out, _split(methods), chosen, read_options=read_options, **runs, **work)
     with stoppable():
-        found = studying.study(
-            data,
-            out=out,
-            target=target,
-            read_options=read_options,
-            track_every=track_every,
-            **grids,
-        )
+        found = study_grid(grid, target)
     typer.echo(found.comparison.text)
     for note in found.notes:
         typer.echo(f"note: {note}")
@@ -166,7 +179,7 @@ def study(
 
 
 @app.command()
-@runs_many
+@_run_many(track_every=0)
 def reproduce(
     table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
     out: Annotated[
@@ -183,25 +196,24 @@ def reproduce(
     runs: dict[str, Any],
     read_options: ReadOptions,
     work: dict[str, Any],
-    track_every: Annotated[int, TRACK] = 0,
     dry_run: Annotated[bool, DRY] = False,
 ) -> None:
     """Run the grid of one of the paper's tables, and put its figures beside ours."""
     from drpl.experiments import reproduce as tables
 
-    wanted = tables.TableRequest(
-        table, scale=scale.value, data=data, read_options=read_options, **runs
+    request = tables.TableRequest(
+        table, scale=scale.value, data=data, read_options=read_options, **runs, **work
     )
     if dry_run:
-        for line in chain(tables.listing(wanted), tables.forecast(wanted)):
+        for line in chain(tables.list_cells(request), tables.forecast(request)):
             typer.echo(line)
         return
-    wanted.check()
-    if gone := wanted.left_out():
+    request.check()
+    if gone := request.list_left_out():
         typer.echo(f"note: not in this library, and left out: {', '.join(gone)}", err=True)
     folder = out or Path("runs") / f"{table}-{scale.value}"
     with stoppable():
-        found = tables.reproduce(wanted, folder, track_every=track_every, **work)
+        found = tables.reproduce(request, folder)
     conclude(found)
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from drpl.cli.commands import CONFUSION, OOD, app
-from drpl.cli.read_options import DATA_DIR, LIMIT, OUTSIDE, SIZE
+from drpl.cli.app import app
+from drpl.cli.options import CONFUSION, DATA_DIR, LIMIT, OOD, OUTSIDE, SIZE
 
 
 @app.command()

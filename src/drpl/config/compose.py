@@ -1,7 +1,8 @@
-"""Presets (TOML) and overrides become one frozen, checked configuration.
+"""Presets (TOML) and settings become one frozen, checked configuration.
 
-Layers, later ones win: the shared preset file, the method's own, a user's file, `--set a.b=c`.
-From each shipped file come its table [default] and the tables that `--preset` names.
+Layers, later ones win: the shared preset file, the method's own, a user's file, settings (from
+Python a mapping, on the command line `--set a.b=c`). From each shipped file come its table
+[default] and the tables that `--preset` names.
 """
 
 import json
@@ -9,14 +10,15 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from drpl.config.settings import Settings
 from drpl.errors import ConfigError, did_you_mean
 
-Tree = dict[str, Any]
+Tree = dict[str, Any]  # nested settings: {"relabel": {"begin": 20}}
+KeyPath = tuple[str, ...]
 C = TypeVar("C", bound=Settings)
 
 PRESETS = {
@@ -31,28 +33,14 @@ PRESETS = {
     "mini": "small images and narrow networks: the paper's comparison on a laptop",
     "released": "overlay: what the authors' code does where it departs from the paper",
 }
+OLD_NAMES = {"rates": "lr"}  # keys of earlier versions, still read
 
 
-class Common(Settings):
-    """What every method's configuration has: the network and the views it is shown."""
-
-    network: str = "auto"
-    """A name from `drpl list networks`; auto suits the data."""
-    width: int = Field(default=64, gt=0)
-    """Channels of the first stage; the paper's networks have 64."""
-    padding: float = Field(default=0.125, ge=0, lt=1)
-    """Zero-padding before the random crop, as a share of the side."""
-    crop: float = Field(default=1.0, gt=0, le=1)
-    """Share of the side that is cropped: at random to train, the centre to test."""
-    flip: bool = True
-    """Whether images are mirrored at random."""
-
-
-class Layer:
+class Layer(NamedTuple):
     """Some settings and where they came from."""
 
-    def __init__(self, source: str, tree: Tree) -> None:
-        self.source, self.tree = source, tree
+    source: str
+    tree: Mapping[str, Any]
 
 
 def default_preset(dataset: str, *, vectors: bool = False) -> str:
@@ -64,8 +52,12 @@ def default_preset(dataset: str, *, vectors: bool = False) -> str:
     return name if name in PRESETS else "small"
 
 
-def compose(schema: type[C], method: str, presets: Iterable[str], overrides: Iterable[str]) -> C:
-    """The configuration of a method from presets (names or TOML files) and `a.b=c` texts."""
+def compose(
+    schema: type[C], method: str, presets: Iterable[str], settings: Mapping[str, Any] | None = None
+) -> C:
+    """The configuration of a method from presets (names or TOML files) and settings."""
+    if not isinstance(settings or {}, Mapping):
+        raise ConfigError(f"settings must be a mapping such as {{'width': 32}}, got {settings!r}")
     named, own = [], []
     for preset in presets:
         if Path(preset).suffix == ".toml":
@@ -74,12 +66,44 @@ def compose(schema: type[C], method: str, presets: Iterable[str], overrides: Ite
             named.append(preset)
         else:
             raise ConfigError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
-    layers = [*shipped("shared", named, schema), *shipped(method, named, schema), *own]
-    layers += [assignment(text) for text in overrides]
-    return validated(schema, layers)
+    layers = [*_read_shipped("shared", named, schema), *_read_shipped(method, named, schema), *own]
+    return _validate(schema, [*layers, Layer("settings", settings or {})])
 
 
-def shipped(name: str, presets: Iterable[str], schema: type[Settings]) -> Iterator[Layer]:
+def read_toml(path: Path) -> Tree:
+    """A user's own preset file, or the settings of a run."""
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"there is no preset file {path}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read preset file {path}: {error}") from error
+
+
+def merge(into: Tree, tree: Mapping[str, Any]) -> Tree:
+    """Lay `tree` over `into`, table by table."""
+    for key, value in tree.items():
+        key = OLD_NAMES.get(key, key)
+        if isinstance(value, Mapping):
+            inner = into.get(key)
+            into[key] = merge(inner if isinstance(inner, dict) else {}, value)
+        else:
+            into[key] = value
+    return into
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a.b": value, ...}."""
+    pairs: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            pairs |= flatten(value, f"{prefix}{key}.")
+        else:
+            pairs[prefix + key] = value
+    return pairs
+
+
+def _read_shipped(name: str, presets: Iterable[str], schema: type[Settings]) -> Iterator[Layer]:
     """[default] and the named tables of a shipped preset file."""
     file = files("drpl.config.presets").joinpath(f"{name}.toml")
     if not file.is_file():
@@ -93,63 +117,29 @@ def shipped(name: str, presets: Iterable[str], schema: type[Settings]) -> Iterat
             yield Layer(f"presets/{name}.toml [{table}]", tree)
 
 
-def read_toml(path: Path) -> Tree:
-    """A user's own preset file."""
-    try:
-        return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise ConfigError(f"there is no preset file {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read preset file {path}: {error}") from error
-
-
-def assignment(text: str) -> Layer:
-    """`relabel.begin=20` as a layer; the value is TOML, or else a plain word."""
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise ConfigError(f"--set {text}: write key=value, for example --set relabel.begin=20")
-    try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value
-    for part in reversed(key.strip().split(".")):
-        parsed = {part: parsed}
-    return Layer(f"--set {text}", parsed)
-
-
-def validated(schema: type[C], layers: Iterable[Layer]) -> C:
+def _validate(schema: type[C], layers: Iterable[Layer]) -> C:
     """Merge the layers and check the result; an error names the layer that caused it."""
     merged: Tree = {}
-    origin: dict[tuple[str, ...], str] = {}
+    origin: dict[KeyPath, str] = {}
     for layer in layers:
         merge(merged, layer.tree)
-        origin |= dict.fromkeys(leaves(layer.tree), layer.source)
+        origin |= dict.fromkeys(_list_paths(merge({}, layer.tree)), layer.source)
     try:
-        return schema.model_validate_json(json.dumps(merged), strict=True)
+        text = json.dumps(merged, default=lambda number: number.item())  # NumPy's numbers
+        return schema.model_validate_json(text, strict=True)
     except ValidationError as error:
-        raise ConfigError(sentence(schema, error, origin)) from None
+        raise ConfigError(_explain(schema, error, origin)) from None
 
 
-def merge(into: Tree, tree: Mapping[str, Any]) -> None:
-    """Lay `tree` over `into`, table by table."""
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
-            merge(into[key], value)
-        else:
-            into[key] = dict(value) if isinstance(value, Mapping) else value
-
-
-def leaves(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _list_paths(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
     """The path of every table and every value."""
     for key, value in tree.items():
         yield (*path, key)
         if isinstance(value, Mapping):
-            yield from leaves(value, (*path, key))
+            yield from _list_paths(value, (*path, key))
 
 
-def sentence(
-    schema: type[Settings], error: ValidationError, origin: Mapping[tuple[str, ...], str]
-) -> str:
+def _explain(schema: type[Settings], error: ValidationError, origin: Mapping[KeyPath, str]) -> str:
     """The first complaint in a user's words: where, what was wanted, what came."""
     first = error.errors()[0]
     path = tuple(str(part) for part in first["loc"])
@@ -158,7 +148,7 @@ def sentence(
     )
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
-        known = fields_at(schema, path[:-1])
+        known = _list_fields(schema, path[:-1])
         return f"{source}: unknown key {name!r}; {did_you_mean(path[-1], known)}"
     if first["type"] == "missing":
         return f"setting {name!r} is missing; give it in a preset or with --set {name}=..."
@@ -166,7 +156,7 @@ def sentence(
     return f"{source}: {name} {wanted[0].lower()}{wanted[1:]}, got {first['input']!r}"
 
 
-def fields_at(schema: type[Settings], path: tuple[str, ...]) -> list[str]:
+def _list_fields(schema: type[Settings], path: KeyPath) -> list[str]:
     """The keys that exist in the table at `path`."""
     for part in path:
         annotation = schema.model_fields[part].annotation

@@ -1,26 +1,20 @@
 """Settings that follow from the data, where the user has named no preset."""
 
-from collections.abc import Iterator
-
 from drpl.config.settings import Settings
-from drpl.data.dataset import DatasetSplits
-from drpl.registry import METHODS, find
-from drpl.training.schedule import Schedule
 
-STEPS = 50  # in an epoch, about: fewer teach little, more take long and learn by heart
+STEPS = 50  # in an epoch, about: fewer teach little, more take long and memorise
 SMALLEST, LARGEST = 16, 1024  # vectors in a batch
 
 
-def chosen(data: DatasetSplits, method: str) -> list[str]:
-    """Texts as for `--set` that suit the size of the data; for images the preset suffices."""
-    if len(data.train.images.shape) > 1:
-        return []
-    size = batch_size(len(data.train), len(data.train.classes), SMALLEST, LARGEST)
-    schema = find("method", method, METHODS).load().Config
-    return [f"{name}.batch_size={size}" for name in schedules(schema)]
+def suit_to_vectors(
+    schema: type[Settings], samples: int, classes: int
+) -> dict[str, dict[str, int]]:
+    """Settings that suit the number of vectors; for images the preset suffices."""
+    size = choose_batch_size(samples, classes, SMALLEST, LARGEST)
+    return {name: {"batch_size": size} for name in find_schedules(schema)}
 
 
-def batch_size(samples: int, classes: int, least: int, most: int) -> int:
+def choose_batch_size(samples: int, classes: int, least: int, most: int) -> int:
     """A power of two that makes about fifty steps of an epoch and has room for every class."""
     wanted = max(least, classes, samples / STEPS)
     size = least
@@ -29,11 +23,9 @@ def batch_size(samples: int, classes: int, least: int, most: int) -> int:
     return size
 
 
-def schedules(schema: type[Settings], path: str = "") -> Iterator[str]:
-    """The names of all schedules in a configuration, those in its tables too."""
-    for name, field in schema.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, Schedule):
-            yield path + name
-        elif isinstance(kind, type) and issubclass(kind, Settings):
-            yield from schedules(kind, f"{path}{name}.")
+def find_schedules(schema: type[Settings]) -> list[str]:
+    """The fields of a configuration that are schedules: tables with a batch size."""
+    kinds = {name: field.annotation for name, field in schema.model_fields.items()}
+    return [
+        name for name, kind in kinds.items() if "batch_size" in getattr(kind, "model_fields", ())
+    ]

@@ -1,9 +1,24 @@
 """The base of every configuration: frozen, and closed to unknown keys."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Settings(BaseModel):
     """A frozen record of settings; its fields are the only keys it accepts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Common(Settings):
+    """What every method's configuration has: the network and the views it is shown."""
+
+    network: str = "auto"
+    """A name from `drpl list networks`; auto suits the data."""
+    width: int = Field(default=64, gt=0)
+    """Channels of the first stage; the paper's networks have 64."""
+    padding: float = Field(default=0.125, ge=0, lt=1)
+    """Zero-padding before the random crop, as a share of the side."""
+    crop: float = Field(default=1.0, gt=0, le=1)
+    """Share of the side that is cropped: at random to train, the centre to test."""
+    flip: bool = True
+    """Whether images are mirrored at random."""

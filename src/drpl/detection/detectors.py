@@ -1,4 +1,4 @@
-"""The detectors: each a function (evidence, given labels) -> suspicion [N], higher = noisier.
+"""The detectors: each a function (evidence, given labels) -> score [N], higher = noisier.
 
 E observations, N samples, y the given labels, p the probabilities of the latest observation.
 """
@@ -12,7 +12,7 @@ from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
 
-Detector = Callable[[Evidence, Tensor], Tensor]  # evidence, labels [N] -> suspicion [N]
+Detector = Callable[[Evidence, Tensor], Tensor]  # evidence, labels [N] -> score [N]
 
 
 def small_loss(evidence: Evidence, labels: Tensor) -> Tensor:
@@ -26,8 +26,8 @@ def posterior(evidence: Evidence, labels: Tensor) -> Tensor:
 
 
 def trajectory(evidence: Evidence, labels: Tensor) -> Tensor:
-    """The mean loss of all tracked epochs: what was learnt late was high for long."""
-    return several("trajectory", evidence.losses).mean(0)
+    """The mean loss over epochs: what was learnt late was high for long."""
+    return _mean_over_epochs("trajectory", evidence.losses, evidence.mean_losses)
 
 
 def margin(evidence: Evidence, labels: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def margin(evidence: Evidence, labels: Tensor) -> Tensor:
     Only its ranking is theirs: they decide by the margins of samples that are trained with a label
     of no class, which no run here has, so the decision is left to a mixture.
     """
-    return -several("margin", evidence.margins).mean(0)
+    return -_mean_over_epochs("margin", evidence.margins, evidence.mean_margins)
 
 
 def two_stage(evidence: Evidence, labels: Tensor) -> Tensor:
@@ -69,18 +69,20 @@ def confident(evidence: Evidence, labels: Tensor) -> Tensor:
     return torch.from_numpy(1 - quality + issues)
 
 
-def several(name: str, rows: Tensor) -> Tensor:
-    """Rows of at least two observations, or an error that says how to get them. [E, N]"""
-    if len(rows) < 2:
+def _mean_over_epochs(name: str, rows: Tensor, mean: Tensor | None) -> Tensor:
+    """The mean of the tracked epochs [E, N], or else the one that training kept. [N]"""
+    if len(rows) > 1:
+        return rows.mean(0)
+    if mean is None:
         raise RunError(
-            f"{name} needs what several epochs say, and this run was observed at its end only; "
-            "train in a new folder with --track-every 1"
+            f"{name} needs what several epochs say, and this run kept only the last; "
+            "train again in a new folder"
         )
-    return rows
+    return mean
 
 
-def kept(suspicion: Tensor, threshold: float | None) -> Tensor:
-    """Who keeps its label: suspicion up to the threshold, or more probably clean by a mixture."""
+def keep_labels(scores: Tensor, threshold: float | None) -> Tensor:
+    """Who keeps its label: a score up to the threshold, or more probably clean by a mixture."""
     if threshold is None:
-        return BetaMixture.fit(suspicion).noisy(suspicion) <= 0.5
-    return suspicion <= threshold
+        return BetaMixture.fit(scores).noisy(scores) <= 0.5
+    return scores <= threshold

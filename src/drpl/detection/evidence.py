@@ -1,36 +1,42 @@
 """What a trained network says of every sample."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-TABLES = ("losses", "margins", "probs")
-
 
 @dataclass(frozen=True)
 class Evidence:
-    """Losses against the given labels, and predictions, after the stage of that name."""
+    """Losses against the given labels, and predictions, after the stage of that name.
+
+    The means are over the second half of the stage's epochs, of the predictions that training made
+    anyway; None where the stage recorded none, or in folders of older versions.
+    """
 
     stage: str
     losses: Tensor  # [E, N] one row per observation, the last row is now
     margins: Tensor  # [E, N] how far the given label's logit lies above the best other one
-    probs: Tensor  # [N, C]
+    probs: Tensor  # [N, C] of the last observation
+    mean_probs: Tensor | None = None  # [N, C]
+    mean_losses: Tensor | None = None  # [N]
+    mean_margins: Tensor | None = None  # [N]
 
     @property
     def now(self) -> Tensor:
         """The latest loss of each sample. [N]"""
         return self.losses[-1]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def to_arrays(self) -> dict[str, np.ndarray]:
         """What goes to disk."""
-        return {name: getattr(self, name).numpy() for name in TABLES}
+        tables = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        return {name: table.numpy() for name, table in tables.items() if table is not None}
 
     @classmethod
     def read(cls, path: Path) -> "Evidence":
         """From disk; the stage is the file's name."""
         with path.open("rb") as file:
             arrays = np.load(file, allow_pickle=False)
-            return cls(path.stem, *(torch.from_numpy(arrays[name]) for name in TABLES))
+            return cls(path.stem, **{name: torch.from_numpy(arrays[name]) for name in arrays.files})

@@ -7,18 +7,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from drpl.distributed import rank, share
 from drpl.errors import TrainingError
 
 
-def lower(scaled: Tensor) -> Tensor:
+def fit_lower_gaussian(losses: Tensor) -> Tensor:
     """w: the probability of the lower of two Gaussians. [N] -> [N]"""
-    if not bool(torch.isfinite(scaled).all()):
+    if not bool(torch.isfinite(losses).all()):
         raise TrainingError("the losses are not finite: training diverged; lower the rates")
-    x = scaled.double().cpu().numpy()[:, None]
+    x = losses.double().cpu().numpy()[:, None]
     mixture = GaussianMixture(2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=1)
     with warnings.catch_warnings():  # ten rounds are meant, converged or not
         warnings.simplefilter("ignore", ConvergenceWarning)
         w = mixture.fit(x).predict_proba(x)[:, mixture.means_.argmin()]
-    # The first process decides: over sets of unequal size the others would wait for ever.
-    return share(torch.from_numpy(w).to(scaled) * (rank() == 0))
+    return torch.from_numpy(w).to(losses)

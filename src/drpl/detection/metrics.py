@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 
-def score(
-    suspicion: NDArray[Any], kept: NDArray[Any], wrong: NDArray[Any]
-) -> dict[str, float | None]:
-    """AUROC of a suspicion (higher = noisier) and the quality of the decision `kept`.
+def score(scores: NDArray[Any], kept: NDArray[Any], wrong: NDArray[Any]) -> dict[str, float | None]:
+    """AUROC of scores (higher = noisier) and the quality of the decision `kept`.
 
     `tpr` and `fpr` have the paper's polarity, clean samples being the positives: the share of
     clean samples that are kept, and of noisy ones that are kept by mistake. `precision` and
@@ -20,7 +18,7 @@ def score(
     flagged = ~kept
     both = bool(wrong.any() and (~wrong).any())
     return {
-        "auroc": float(roc_auc_score(wrong, suspicion)) if both else None,
+        "auroc": float(roc_auc_score(wrong, scores)) if both else None,
         "tpr": share(kept, ~wrong),
         "fpr": share(kept, wrong),
         "precision": share(wrong, flagged),

@@ -68,7 +68,7 @@ class BetaMixture:
         scale, middle = Scale.of(losses)
         if scale.hi - scale.lo < 1e-4:
             return cls((1, 1), (1, 1), (1, 0), scale, lookup, (CONSTANT,))
-        return replace(cls.fit_scaled(scale(middle)), scale=scale, lookup=lookup).examined()
+        return replace(cls.fit_scaled(scale(middle)), scale=scale, lookup=lookup).examine()
 
     @classmethod
     def fit_scaled(cls, x: Tensor) -> "BetaMixture":
@@ -77,13 +77,13 @@ class BetaMixture:
         now = cls(alpha=(1, 2), beta=(2, 1), weight=(0.5, 0.5))
         for _ in range(ROUNDS):
             sums = torch.stack([chunk.moments(now) for chunk in chunks]).sum(0)
-            following = now.moved(sums, len(x))
+            following = now.maximise(sums, len(x))
             if following is None:
                 return replace(now, notes=(COLLAPSED,))
             now = following
         return now
 
-    def moved(self, sums: Tensor, count: int) -> "BetaMixture | None":
+    def maximise(self, sums: Tensor, count: int) -> "BetaMixture | None":
         """The M-step from the weighted sums of 1, x and x^2; None where a component vanished."""
         alpha, beta, weight = [], [], []
         for total, first, second in sums.tolist():  # clean, noisy
@@ -102,7 +102,7 @@ class BetaMixture:
             weight=(weight[0], weight[1]),
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """What goes to disk."""
         return {
             "alpha": list(self.alpha),
@@ -159,7 +159,7 @@ class BetaMixture:
             return 0.0, a / (a + b)
         return (a / (a + b) if a < 0 and b < 0 else 0.0), 1.0
 
-    def examined(self) -> "BetaMixture":
+    def examine(self) -> "BetaMixture":
         """The same, noisy being the higher component, with notes on what is doubtful."""
         means = [a / (a + b) for a, b in zip(self.alpha, self.beta, strict=True)]
         if means[0] > means[1]:
@@ -168,7 +168,7 @@ class BetaMixture:
                 "beta": self.beta[::-1],
                 "weight": self.weight[::-1],
             }
-            return replace(self, **swapped).examined()  # type: ignore[arg-type]
+            return replace(self, **swapped).examine()  # type: ignore[arg-type]
         spread = [
             m * (1 - m) / (a + b + 1) for m, a, b in zip(means, self.alpha, self.beta, strict=True)
         ]

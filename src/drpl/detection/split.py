@@ -25,7 +25,7 @@ class Split:
     mixture: BetaMixture | None  # None: decided otherwise
     notes: tuple[str, ...]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The per-sample tables that go to disk."""
         return {
             "losses": self.losses.numpy(),
@@ -33,14 +33,14 @@ class Split:
             "clean": self.clean.numpy(),
         }
 
-    def record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """What goes to disk beside the per-sample tables."""
         return {
             "stage": self.stage,
             "threshold": self.threshold,
             "labelled": int(self.clean.sum()),
             "unlabelled": int((~self.clean).sum()),
-            "mixture": self.mixture.record() if self.mixture else None,
+            "mixture": self.mixture.to_record() if self.mixture else None,
             "notes": list(self.notes),
         }
 
@@ -65,18 +65,18 @@ def detect(
     notes = list(mixture.notes)
     classes = evidence.probs.shape[1]
     if min_labelled > 0:
-        kept = enough(clean, losses, labels, noisy, classes, min_labelled)
+        kept = _keep_enough(clean, losses, labels, noisy, classes, min_labelled)
         if added := int((kept & ~clean).sum()):
             notes.append(
                 f"the threshold {threshold:g} left {int(clean.sum())} labelled samples, too few to "
                 f"learn from; min_labelled added the {added} with the lowest losses"
             )
         clean = kept
-    notes += scarcity(clean, labels, classes)
+    notes += note_scarce_classes(clean, labels, classes)
     return Split(evidence.stage, losses, noisy, threshold, clean, mixture, tuple(notes))
 
 
-def enough(
+def _keep_enough(
     clean: Tensor, losses: Tensor, labels: Tensor, noisy: Tensor, classes: int, share: float
 ) -> Tensor:
     """`clean`, filled up from the lowest losses: to the wanted share, per class and in all.
@@ -94,7 +94,7 @@ def enough(
     return kept
 
 
-def scarcity(clean: Tensor, labels: Tensor, classes: int) -> list[str]:
+def note_scarce_classes(clean: Tensor, labels: Tensor, classes: int) -> list[str]:
     """A note if classes are left with hardly any labelled sample."""
     counts = torch.bincount(labels[clean], minlength=classes)
     scarce = (counts < FEWEST).nonzero().flatten().tolist()

@@ -2,7 +2,7 @@
 
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,31 +17,42 @@ from drpl.data.outside import Assembled, fitted
 from drpl.errors import DataError, RunError
 from drpl.noise.confusion import Confusion, averaged, counted
 from drpl.randomness import rng
-from drpl.runs import execute as pipeline
 from drpl.runs import model
+from drpl.runs.execute import execute
+from drpl.runs.experiment import Execution, Experiment
 
 METHOD = "cross_entropy"  # the networks that make the mistakes believe every label
 
 
-def learn(
-    data: DatasetSplits, *, networks: int = 2, seed: int = 1, runs: Path | None = None, **more: Any
+def learn_confusion(
+    data: DatasetSplits,
+    *,
+    networks: int = 2,
+    seed: int = 1,
+    runs: Path | None = None,
+    preset: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    execution: Execution | None = None,
 ) -> Confusion:
     """The mean confusion matrix of several networks on images they were not trained on.
 
     The outside classes, if there are any, are classes like the others. `runs` keeps the run
-    folders; `more` goes to `train`: preset, settings, device, quiet.
+    folders.
     """
     found = []
     with tempfile.TemporaryDirectory() as scratch:
         for k in range(networks):
             task = problem(data, k)
             folder = (runs or Path(scratch)) / f"network-{k + 1}"
-            pipeline.train(task, method=METHOD, seed=seed + k, out=folder, **more)
+            experiment = Experiment.build(
+                task, method=METHOD, seed=seed + k, preset=preset, settings=settings
+            )
+            execute(experiment, replace(execution or Execution(), folder=folder))
             found.append(by_model(folder, task))
     return averaged(found)
 
 
-def collect(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
+def collect_confusion(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
     """The mean confusion matrix of finished runs on the test set, or of stored probabilities."""
     classes = data.train.classes
     return averaged(

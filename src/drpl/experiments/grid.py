@@ -1,14 +1,14 @@
 """A grid of runs, methods by noises by seeds: what `drpl compare` and `drpl.compare` do.
 
-Each cell is a run folder of `pipeline.train`, which gives back finished runs and continues begun
+Each cell is a run folder of `runs.execute`, which gives back finished runs and continues begun
 ones. So a grid that was stopped, killed or partly failed is continued by the same call.
 """
 
 import re
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -19,8 +19,8 @@ import torch
 from filelock import FileLock
 from rich.console import Console
 
-from drpl.config.compose import default_preset
-from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.config.compose import Tree, default_preset, merge
+from drpl.data.dataset import DatasetSplits
 from drpl.data.outside import with_outside
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DrplError, did_you_mean
@@ -30,7 +30,8 @@ from drpl.noise.inject import asked
 from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import as_csv, cells_table, markdown, stages_table
 from drpl.runs.display import duration
-from drpl.runs.execute import prepare, train
+from drpl.runs.execute import execute
+from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, compose_for
 from drpl.runs.folder import Result
 
 if TYPE_CHECKING:
@@ -51,14 +52,9 @@ class Cell:
     seed: int
 
     @property
-    def case(self) -> str:
-        """The noise as a folder's name."""
-        return slugify(self.noise or "none")
-
-    @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """Where it lies in the grid's folder."""
-        return Path("runs") / self.case / self.method / f"seed-{self.seed}"
+        return Path("runs") / slugify(self.noise or "none") / self.method / f"seed-{self.seed}"
 
     def __str__(self) -> str:
         return f"{self.method}, {self.noise or 'no noise'}, seed {self.seed}"
@@ -66,22 +62,79 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """What all cells share."""
+    """Methods under noises with seeds on one data set, and how they are carried out.
 
-    data: str | DatasetSplits | Dataset
-    ood: str | DatasetSplits | Dataset | None
-    read_options: ReadOptions
+    A preset, or the key of a setting, that starts with a method's name and a colon is meant for
+    that method only: `{"drpl:relabel": {"begin": 20}}`.
+    """
+
+    data: AnyData
     out: Path
-    threads: int
-    device: str | None
-    presets: Sequence[str]
-    settings: Sequence[str]
-    more: Mapping[str, Any]  # for `train`, the same for every cell
-    began: int  # nanoseconds
+    methods: Sequence[str]
+    noises: Sequence[str | None] = ()  # none: the data as they are
+    seeds: Sequence[int] = (1,)
+    ood: AnyData | None = None
+    read_options: ReadOptions = field(default_factory=ReadOptions)
+    confusion: Path | str | None = None
+    presets: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    goal: Goal = "train"
+    execution: Execution = field(default_factory=Execution)  # the folder is each cell's own
+    engine: str = "local"
+    jobs: int | None = None  # at once; None: as many as there are GPUs or else cores
+    began: int = field(default_factory=time.time_ns)  # nanoseconds
+
+    def list_cells(self) -> list[Cell]:
+        """Every cell once, in the order in which they are begun."""
+        return [
+            Cell(noise, method, seed)
+            for noise in dict.fromkeys(self.noises or [None])
+            for method in dict.fromkeys(self.methods)
+            for seed in dict.fromkeys(self.seeds)
+        ]
+
+    def build_experiment(self, cell: Cell) -> Experiment:
+        """What a cell runs, as `drpl train` would."""
+        data, ood = self.data, self.ood
+        if isinstance(data, str) and (ood is None or isinstance(ood, str)):
+            data, ood = _load_once(data, ood, self.read_options, self.began), None
+        return Experiment.build(
+            data,
+            method=cell.method,
+            noise=cell.noise,
+            ood=ood,
+            confusion=self.confusion,
+            preset=presets_for(cell.method, self.presets),
+            settings=settings_for(cell.method, self.settings),
+            seed=cell.seed,
+            goal=self.goal,
+        )
+
+    def check(self) -> None:
+        """Raise for names and settings that do not exist before anything is trained."""
+        if not self.list_cells():
+            raise ConfigError("nothing to compare: give at least one method and one seed")
+        if self.engine not in ENGINES:
+            raise ConfigError(
+                f"unknown engine {self.engine!r}; {did_you_mean(self.engine, ENGINES)}"
+            )
+        for noise in filter(None, self.noises):
+            for kind, _ in asked(noise):
+                find("noise", kind, NOISES)
+        usual = [default_preset(self.data) if isinstance(self.data, str) else "small"]
+        for method in dict.fromkeys(self.methods):
+            find("method", method, METHODS)
+            presets = presets_for(method, self.presets) or usual
+            try:
+                compose_for(method, presets, settings_for(method, self.settings))
+            except ConfigError as error:
+                raise ConfigError(
+                    f"{method}: {error} (write METHOD:... for a preset or setting of one method)"
+                ) from None
 
 
 @dataclass(frozen=True)
-class Ended:
+class CellResult:
     """How a cell went."""
 
     cell: Cell
@@ -109,104 +162,105 @@ class Comparison:
 
 
 def compare(
-    data: str | DatasetSplits | Dataset,
+    data: AnyData,
     *,
     methods: Iterable[str],
     noises: Iterable[str | None] = (),
     seeds: Iterable[int] = (1,),
     out: Path | str,
-    ood: str | DatasetSplits | Dataset | None = None,
+    ood: AnyData | None = None,
     read_options: ReadOptions | None = None,
+    confusion: Path | str | None = None,
     preset: str | Iterable[str] | None = None,
-    settings: Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    goal: Goal = "train",
     engine: str = "local",
     jobs: int | None = None,
     device: str | None = None,
+    save_every: float = 10.0,
+    track_every: int = 0,
     quiet: bool = False,
-    **more: Any,
 ) -> Comparison:
     """Train every method under every noise with every seed, and write tables and figures to `out`.
 
-    Without noises the data are taken as they are. A preset or a setting that starts with a
-    method's name, such as `"drpl:relabel.begin=20"`, is meant for that method only. `more` goes
-    to `train`: confusion, goal, save_every, track_every. A cell that fails does not stop the
-    others. Call it again with the same arguments to continue where it stopped.
+    Without noises the data are taken as they are. A preset or the key of a setting that starts
+    with a method's name, such as `{"drpl:relabel": {"begin": 20}}`, is meant for that method only.
+    A cell that fails does not stop the others. Call it again with the same arguments to continue
+    where it stopped.
     """
-    cells = [
-        Cell(noise, method, seed)
-        for noise in dict.fromkeys(list(noises) or [None])
-        for method in dict.fromkeys(methods)
-        for seed in dict.fromkeys(seeds)
-    ]
-    jobs = min(jobs or usual_jobs(device), len(cells)) or 1
-    grid = Grid(
-        data,
-        ood,
-        read_options or ReadOptions(),
-        Path(out),
-        max(1, min(joblib.cpu_count() // jobs, torch.get_num_threads())),
-        device,
-        [preset] if isinstance(preset, str) else list(preset or ()),
-        list(settings),
-        more,
-        time.time_ns(),
+    execution = Execution(
+        device=device, save_every=save_every, track_every=track_every, quiet=quiet
     )
-    check(grid, cells, engine)
-    news, ended = GridProgress(len(cells), quiet), {}
-    for one in ENGINES[engine](partial(attempt, grid), cells, jobs, grid.threads):
+    return run_grid(
+        Grid(
+            data,
+            Path(out),
+            tuple(methods),
+            tuple(noises),
+            tuple(seeds),
+            ood,
+            read_options or ReadOptions(),
+            confusion,
+            (preset,) if isinstance(preset, str) else tuple(preset or ()),
+            settings or {},
+            goal,
+            execution,
+            engine,
+            jobs,
+        )
+    )
+
+
+def run_grid(grid: Grid) -> Comparison:
+    """Carry out the cells of a grid that are not finished, and write its tables."""
+    grid.check()
+    cells = grid.list_cells()
+    jobs = min(grid.jobs or _usual_jobs(grid.execution.device), len(cells))
+    threads = max(1, min(joblib.cpu_count() // jobs, torch.get_num_threads()))
+    grid = replace(grid, execution=replace(grid.execution, threads=threads))
+    progress, ended = GridProgress(len(cells), grid.execution.quiet), {}
+    for one in ENGINES[grid.engine](partial(_attempt, grid), cells, jobs, threads):
         ended[one.cell] = one
-        news.tell(one, grid.out)
+        progress.show(one, grid.out)
     failures = {cell: LOST for cell in cells if cell not in ended}
     failures |= {cell: one.failure for cell, one in ended.items() if one.failure}
-    results = [Result.load(grid.out / cell.place) for cell in cells if cell not in failures]
-    return written(Comparison(grid.out, results, failures))
+    results = [Result.load(grid.out / cell.folder) for cell in cells if cell not in failures]
+    comparison = Comparison(grid.out, results, failures)
+    write_comparison(comparison)
+    return comparison
 
 
-def check(grid: Grid, cells: Sequence[Cell], engine: str) -> None:
-    """Raise for names and settings that do not exist before anything is trained."""
-    if not cells:
-        raise ConfigError("nothing to compare: give at least one method and one seed")
-    if engine not in ENGINES:
-        raise ConfigError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
-    for noise in {cell.noise for cell in cells}:
-        for kind, _ in asked(noise) if noise else ():
-            find("noise", kind, NOISES)
-    usual = [default_preset(grid.data)] if isinstance(grid.data, str) else ["small"]
-    for method in dict.fromkeys(cell.method for cell in cells):
-        find("method", method, METHODS)
-        try:
-            prepare(
-                method,
-                None,
-                meant_for(method, grid.presets) or usual,
-                meant_for(method, grid.settings),
-            )
-        except ConfigError as error:
-            raise ConfigError(
-                f"{method}: {error} (write METHOD:... for a preset or setting of one method)"
-            ) from None
+def presets_for(method: str, presets: Iterable[str]) -> list[str]:
+    """Presets without the name of a method in front, or with this one's."""
+    return [rest for preset in presets for rest in _strip_method(method, preset)]
 
 
-def meant_for(method: str, texts: Iterable[str]) -> list[str]:
-    """Presets or settings without the name of a method in front, or with this one's."""
-    meant = []
-    for text in texts:
-        name, colon, rest = text.partition(":")
-        if not colon or name not in METHODS:
-            meant.append(text)
-        elif name == method:
-            meant.append(rest)
-    return meant
+def settings_for(method: str, settings: Mapping[str, Any]) -> Tree:
+    """Settings without the name of a method in front, or with this one's."""
+    found: Tree = {}
+    for key, value in settings.items():
+        for rest in _strip_method(method, key):
+            merge(found, {rest: value})
+    return found
 
 
-def usual_jobs(device: str | None) -> int:
+def _strip_method(method: str, text: str) -> Iterator[str]:
+    """The text if it is meant for the method, without the method's name."""
+    name, colon, rest = text.partition(":")
+    if not colon or name not in METHODS:
+        yield text
+    elif name == method:
+        yield rest
+
+
+def _usual_jobs(device: str | None) -> int:
     """As many as there are GPUs or else cores; one if a certain GPU was asked for."""
     if device and device.startswith("cuda"):
         return 1
     return int((0 if device else torch.cuda.device_count()) or joblib.cpu_count())
 
 
-def own_gpu() -> str | None:
+def _own_gpu() -> str | None:
     """The GPU of this worker, if there are any: workers are numbered and take them in turn."""
     count = torch.cuda.device_count()
     number = re.search(r"\d+$", current_process().name)
@@ -214,51 +268,32 @@ def own_gpu() -> str | None:
 
 
 @lru_cache(maxsize=1)
-def loaded(data: str, ood: str | None, read_options: ReadOptions, began: int) -> DatasetSplits:
+def _load_once(data: str, ood: str | None, read_options: ReadOptions, began: int) -> DatasetSplits:
     """A data set, read once in each process and each grid: files may change from one to another."""
     return with_outside(load(data, read_options), ood)
 
 
-def attempt(grid: Grid, cell: Cell) -> Ended:
+def _attempt(grid: Grid, cell: Cell) -> CellResult:
     """Run a cell; what goes wrong is put in words."""
-    folder = grid.out / cell.place
+    folder = grid.out / cell.folder
     fresh = not (folder / "result.json").exists()
-    torch.set_num_threads(grid.threads)
+    device = grid.execution.device or _own_gpu()
+    execution = replace(grid.execution, folder=folder, device=device, quiet=True)
     try:
         with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         # A worker whose grid was killed may still be at this cell; then its result is awaited.
         with FileLock(folder / ".lock"):
-            run(grid, cell, folder)
+            execute(grid.build_experiment(cell), execution)
     except DrplError as error:
-        return Ended(cell, fresh, str(error))
+        return CellResult(cell, fresh, str(error))
     except Exception as error:
         trace = folder / "error.txt"
         write_atomic(trace, traceback.format_exc())
-        words = " ".join(f"{type(error).__name__}: {error}".split())  # on one line
-        return Ended(cell, fresh, f"{words} (see {trace})")
+        text = " ".join(f"{type(error).__name__}: {error}".split())  # on one line
+        return CellResult(cell, fresh, f"{text} (see {trace})")
     (folder / "error.txt").unlink(missing_ok=True)  # of an earlier attempt
-    return Ended(cell, fresh, None)
-
-
-def run(grid: Grid, cell: Cell, folder: Path) -> None:
-    """Train a cell, as `drpl train` would."""
-    data, ood = grid.data, grid.ood
-    if isinstance(data, str) and (ood is None or isinstance(ood, str)):
-        data, ood = loaded(data, ood, grid.read_options, grid.began), None
-    train(
-        data,
-        method=cell.method,
-        noise=cell.noise,
-        seed=cell.seed,
-        ood=ood,
-        preset=meant_for(cell.method, grid.presets),
-        settings=meant_for(cell.method, grid.settings),
-        device=grid.device or own_gpu(),
-        out=folder,
-        quiet=True,
-        **grid.more,
-    )
+    return CellResult(cell, fresh, None)
 
 
 class GridProgress:
@@ -269,11 +304,11 @@ class GridProgress:
         self.cells, self.ended, self.fresh = cells, 0, 0
         self.began = time.monotonic()
 
-    def tell(self, one: Ended, out: Path) -> None:
+    def show(self, one: CellResult, out: Path) -> None:
         """Print the line of a cell."""
         self.ended += 1
         self.fresh += one.fresh
-        said = one.failure or achieved(Result.load(out / one.cell.place))
+        said = one.failure or _summarize(Result.load(out / one.cell.folder))
         text = f"{self.ended} of {self.cells}: {one.cell}: {'failed, ' * bool(one.failure)}{said}"
         left = self.cells - self.ended
         if left and self.fresh:
@@ -282,7 +317,7 @@ class GridProgress:
         self.console.print(text, soft_wrap=True, markup=False)
 
 
-def achieved(result: Result) -> str:
+def _summarize(result: Result) -> str:
     """The main figures of a run in a few words."""
     last, auroc = result.accuracy["last"], (result.detection or {}).get("auroc")
     parts = [f"accuracy {last:.2f} %" if last is not None else None]
@@ -290,7 +325,7 @@ def achieved(result: Result) -> str:
     return ", ".join([*filter(None, parts), f"{result.summary['seconds']:.0f} s"])
 
 
-def written(comparison: Comparison) -> Comparison:
+def write_comparison(comparison: Comparison) -> None:
     """Write `table.csv`, `stages.csv`, `table.md` and a ROC figure for each noise."""
     from drpl.report import roc  # here, because workers draw no pictures
     from drpl.report.style import Picture, strokes
@@ -312,4 +347,3 @@ def written(comparison: Comparison) -> Comparison:
             write_if_changed(out / f"{picture.name}.svg", picture.svg(alone=True))
     failures = {str(cell): sentence for cell, sentence in comparison.failures.items()}
     write_if_changed(out / "table.md", markdown(cases, pictures, failures))
-    return comparison

@@ -1,6 +1,6 @@
 """The paper's tables as grids: at its own scale, or small on data that everybody has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,14 +13,15 @@ from drpl.data.outside import with_outside
 from drpl.data.sources import ReadOptions, load
 from drpl.data.synthetic import SIZES, invented
 from drpl.errors import ConfigError, DataError, did_you_mean
-from drpl.experiments import confusion as lookalikes
-from drpl.experiments.grid import Comparison, compare, meant_for
+from drpl.experiments.confusion import METHOD, learn_confusion
+from drpl.experiments.grid import Comparison, Grid, presets_for, run_grid, settings_for
 from drpl.noise.inject import asked
 from drpl.registry import METHODS
 from drpl.report.paper import TABLES, published
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Speeds, dry_run
 from drpl.runs.execute import choose_device
+from drpl.runs.experiment import Execution, Experiment, Goal
 
 ALIKE = ("nonuniform", "ood-nonuniform")  # noises that follow a confusion matrix
 OWN_FLIPS = ("cifar10", "cifar100")  # sets whose non-uniform noise needs none
@@ -37,14 +38,14 @@ MINI_WEB = "uniform:0.1+ood:0.1"  # stands in for WebVision's own noise
 
 
 @dataclass(frozen=True)
-class Plan:
+class TablePlan:
     """The grid of a table on one data set."""
 
     data: str
     noises: tuple[str | None, ...]
     methods: tuple[str, ...]
     preset: str
-    goal: str = "train"
+    goal: Goal = "train"
     outside: tuple[str, ...] = ()  # classes of the data that out-of-distribution noise takes
     size: int | None = None
     limit: int | None = None
@@ -60,7 +61,7 @@ class Plan:
         return bool(self.kinds & set(ALIKE)) and self.data not in OWN_FLIPS
 
 
-def paper_grids(table: str) -> list[Plan]:
+def plan_paper_grids(table: str) -> list[TablePlan]:
     """A table as the paper has it: one grid for each of its data sets."""
     if table not in TABLES:
         raise ConfigError(f"the paper has no table {table!r}; {did_you_mean(table, TABLES)}")
@@ -71,14 +72,14 @@ def paper_grids(table: str) -> list[Plan]:
         noises = dict.fromkeys(None if f.noise == "none" else f.noise for f in mine)
         methods = tuple(dict.fromkeys(figure.method for figure in mine))
         # Where the paper prints no accuracy, no final model is needed.
-        goal = "train" if any(figure.best is not None for figure in mine) else "detect"
-        plans.append(Plan(dataset, tuple(noises), methods, dataset, goal))
+        goal: Goal = "train" if any(figure.best is not None for figure in mine) else "detect"
+        plans.append(TablePlan(dataset, tuple(noises), methods, dataset, goal))
     return plans
 
 
-def mini_grid(table: str, data: str) -> Plan:
+def plan_mini_grid(table: str, data: str) -> TablePlan:
     """The methods and noises of a table, small: on `data`, under the preset `mini`."""
-    first = paper_grids(table)[0]
+    first = plan_paper_grids(table)[0]
     noises = first.noises if any(first.noises) else (MINI_WEB,)
     plan = replace(first, data=data, noises=noises, preset="mini")
     outside, size, limit = MINI.get(data, ((), None, None))
@@ -87,7 +88,7 @@ def mini_grid(table: str, data: str) -> Plan:
 
 
 @cache
-def mini_data(read_options: ReadOptions) -> str:
+def find_mini_data(read_options: ReadOptions) -> str:
     """The first of the small grids' data sets that is there."""
     for name in MINI:
         try:
@@ -106,21 +107,23 @@ class TableRequest:
     scale: str = "paper"
     data: str | None = None
     seeds: tuple[int, ...] = (1,)
-    preset: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     ood: str | None = None
     confusion: Path | None = None
     read_options: ReadOptions = field(default_factory=ReadOptions)
-    device: str | None = None
+    execution: Execution = field(default_factory=Execution)
+    engine: str = "local"
+    jobs: int | None = None
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[TablePlan]:
         """The grids to run: methods that this library lacks are left out."""
         if self.scale == "mini":
-            plans = [mini_grid(self.table, self.data or mini_data(self.read_options))]
+            plans = [plan_mini_grid(self.table, self.data or find_mini_data(self.read_options))]
         elif self.data:
             raise ConfigError("--data goes with --scale mini; the paper's scale has its own data")
         else:
-            plans = paper_grids(self.table)
+            plans = plan_paper_grids(self.table)
         plans = [
             replace(plan, methods=tuple(m for m in plan.methods if m in METHODS)) for plan in plans
         ]
@@ -138,16 +141,16 @@ class TableRequest:
                 "and give it with --confusion T.npz"
             )
 
-    def left_out(self) -> list[str]:
+    def list_left_out(self) -> list[str]:
         """The rows of the table that are no methods of this library."""
-        rows = [method for plan in paper_grids(self.table) for method in plan.methods]
+        rows = [method for plan in plan_paper_grids(self.table) for method in plan.methods]
         return [name for name in dict.fromkeys(rows) if name not in METHODS]
 
-    def presets(self, plan: Plan) -> list[str]:
+    def presets_of(self, plan: TablePlan) -> list[str]:
         """The presets asked for, or the plan's own."""
-        return list(self.preset) or [plan.preset]
+        return list(self.presets) or [plan.preset]
 
-    def read_as(self, plan: Plan) -> ReadOptions:
+    def read_as(self, plan: TablePlan) -> ReadOptions:
         """How the plan's data are read."""
         return replace(
             self.read_options,
@@ -156,52 +159,50 @@ class TableRequest:
             limit=self.read_options.limit or plan.limit,
         )
 
+    def make_grid(self, plan: TablePlan, folder: Path) -> Grid:
+        """The grid of one of the table's data sets."""
+        return Grid(
+            plan.data,
+            folder,
+            plan.methods,
+            plan.noises,
+            self.seeds,
+            self.ood,
+            self.read_as(plan),
+            self.confusion or self._learn_confusion(plan, folder),
+            self.presets_of(plan),
+            self.settings,
+            plan.goal,
+            self.execution,
+            self.engine,
+            self.jobs,
+        )
 
-def reproduce(wanted: TableRequest, out: Path, **more: Any) -> list[Comparison]:
-    """Run the grid of a table; a table with two data sets has a folder for each.
-
-    `more` goes to `compare`: engine, jobs, quiet, save_every, track_every.
-    """
-    wanted.check()
-    comparisons = []
-    for plan in (plans := wanted.plans()):
-        folder = out / plan.data if len(plans) > 1 else out
-        comparisons.append(
-            compare(
-                plan.data,
-                methods=plan.methods,
-                noises=plan.noises,
-                seeds=wanted.seeds,
-                out=folder,
-                ood=wanted.ood,
-                read_options=wanted.read_as(plan),
-                preset=wanted.presets(plan),
-                settings=wanted.settings,
-                confusion=wanted.confusion or learnt_confusion(wanted, plan, folder),
-                goal=plan.goal,
-                device=wanted.device,
-                **more,
+    def _learn_confusion(self, plan: TablePlan, folder: Path) -> Path | None:
+        """A confusion matrix for a small grid, learnt once from the clean data and kept."""
+        path = folder / "confusion.npz"
+        if not plan.needs_confusion:
+            return None
+        if not path.exists():
+            found = learn_confusion(
+                with_outside(load(plan.data, self.read_as(plan)), self.ood),
+                runs=folder / "confusion",
+                preset=presets_for(METHOD, self.presets_of(plan)),
+                settings=settings_for(METHOD, self.settings),
+                execution=Execution(device=self.execution.device, quiet=True),
             )
-        )
-    return comparisons
+            found.write(path)
+        return path
 
 
-def learnt_confusion(wanted: TableRequest, plan: Plan, folder: Path) -> Path | None:
-    """A confusion matrix for a small grid, learnt once from the clean data and kept."""
-    path = folder / "confusion.npz"
-    if not plan.needs_confusion:
-        return None
-    if not path.exists():
-        found = lookalikes.learn(
-            with_outside(load(plan.data, wanted.read_as(plan)), wanted.ood),
-            runs=folder / "confusion",
-            preset=meant_for(lookalikes.METHOD, wanted.presets(plan)),
-            settings=meant_for(lookalikes.METHOD, wanted.settings),
-            device=wanted.device,
-            quiet=True,
-        )
-        found.write(path)
-    return path
+def reproduce(request: TableRequest, out: Path) -> list[Comparison]:
+    """Run the grid of a table; a table with two data sets has a folder for each."""
+    request.check()
+    plans = request.plans()
+    return [
+        run_grid(request.make_grid(plan, out / plan.data if len(plans) > 1 else out))
+        for plan in plans
+    ]
 
 
 @dataclass(frozen=True)
@@ -213,59 +214,58 @@ class Cost:
     seconds: float  # of one cell
 
 
-def costs(plan: Plan, data: DatasetSplits, wanted: TableRequest) -> Iterator[Cost]:
-    """Rehearse each method of a plan once."""
+def _estimate_costs(plan: TablePlan, data: DatasetSplits, request: TableRequest) -> Iterator[Cost]:
+    """A dry run of each method of a plan."""
     speeds: Speeds = {}
     for method in plan.methods:
-        rehearsed = dry_run(
+        experiment = Experiment.build(
             data,
             method=method,
             noise=ANY if any(plan.noises) else None,
-            preset=meant_for(method, wanted.presets(plan)),
-            settings=meant_for(method, wanted.settings),
-            device=wanted.device,
+            preset=presets_for(method, request.presets_of(plan)),
+            settings=settings_for(method, request.settings),
             goal=plan.goal,
-            speeds=speeds,
         )
-        yield Cost(method, len(plan.noises) * len(wanted.seeds), rehearsed.seconds)
+        seconds = dry_run(experiment, request.execution, speeds).seconds
+        yield Cost(method, len(plan.noises) * len(request.seeds), seconds)
 
 
-def at_hand(plan: Plan, wanted: TableRequest) -> tuple[DatasetSplits, str | None]:
+def _load_or_imitate(plan: TablePlan, request: TableRequest) -> tuple[DatasetSplits, str | None]:
     """The plan's data or, if they cannot be read, images of the same shape and number."""
     try:
-        return load(plan.data, wanted.read_as(plan)), None
+        return load(plan.data, request.read_as(plan)), None
     except DataError as error:
         if plan.data not in SIZES:
             raise
-        return invented(plan.data), f"{error}; reckoned on a stand-in of the same size"
+        return invented(plan.data), f"{error}; estimated on a stand-in of the same size"
 
 
-def listing(wanted: TableRequest) -> Iterator[str]:
+def list_cells(request: TableRequest) -> Iterator[str]:
     """The cells of a table, a line for each noise."""
-    for plan in wanted.plans():
-        cells = len(plan.noises) * len(plan.methods) * len(wanted.seeds)
-        yield f"{plan.data}, preset {', '.join(wanted.presets(plan))}: {cells} cells"
+    for plan in request.plans():
+        cells = len(plan.noises) * len(plan.methods) * len(request.seeds)
+        yield f"{plan.data}, preset {', '.join(request.presets_of(plan))}: {cells} cells"
         for noise in plan.noises:
             yield f"  {noise or 'none':<22} {', '.join(plan.methods)}"
-    if gone := wanted.left_out():
+    if gone := request.list_left_out():
         yield f"not in this library, and left out: {', '.join(gone)}"
 
 
-def forecast(wanted: TableRequest) -> Iterator[str]:
+def forecast(request: TableRequest) -> Iterator[str]:
     """Hours by method and in all, each line as soon as it is known."""
-    gpu = choose_device(wanted.device).type == "cuda"
+    gpu = choose_device(request.execution.device).type == "cuda"
     unit, threads = ("GPU", 1) if gpu else ("CPU", torch.get_num_threads())
     cells, seconds = 0, 0.0
-    for plan in wanted.plans():
-        data, note = at_hand(plan, wanted)
+    for plan in request.plans():
+        data, note = _load_or_imitate(plan, request)
         if note:
             yield note
         yield f"{plan.data:<16}{'cells':>8}{'hours a cell':>16}{unit + '-hours':>12}"
-        for cost in costs(plan, data, wanted):
+        for cost in _estimate_costs(plan, data, request):
             hours = cost.seconds / 3600
             all_hours = cost.cells * hours * threads
             yield f"  {cost.method:<14}{cost.cells:>8}{hours:>16.3f}{all_hours:>12.1f}"
             cells, seconds = cells + cost.cells, seconds + cost.cells * cost.seconds
     yield f"{'all':<16}{cells:>8}{'':>16}{seconds / 3600 * threads:>12.1f}"
     where = "one GPU" if gpu else f"{threads} of this machine's cores"
-    yield f"{duration(seconds)} on {where}, reckoned from a few steps here and now"
+    yield f"{duration(seconds)} on {where}, estimated from a few steps here and now"

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from drpl import __version__
+from drpl import __version__, registry
 from drpl.analysis.cam import COUNT, look
 from drpl.analysis.probe import probe
 from drpl.analysis.scoring import score
@@ -25,24 +25,18 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.outside import with_outside
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError, RunError
-from drpl.experiments.grid import Comparison, compare
+from drpl.experiments.grid import Comparison, Grid, run_grid
 from drpl.files import digest, slugify, write_if_changed, write_json
 from drpl.report.figures import figures
 from drpl.report.page import Section, report
 from drpl.report.runs import by_method, cases, named, samples, title, tracked
 from drpl.report.table import DASH, as_csv, stages_table
-from drpl.runs.execute import as_data
+from drpl.runs.experiment import AnyData, Execution, as_splits
 from drpl.runs.folder import Result
 
 METHODS = ("cross_entropy", "mixup", "drpl")
 TRACK = 3  # epochs between looks at every loss
 PROBED = 2000  # images of each part of the target: enough to tell networks apart
-LOSSES = {  # whose AUROC separation.csv has: method and stage, and the column
-    ("cross_entropy", "train"): "cross_entropy",
-    ("drpl", "relabel"): "drpl_stage_1",
-    ("drpl", "detect"): "drpl_stage_2",
-    ("drpl", "pooled"): "drpl_pooled",
-}
 SEPARATES = (
     "AUROC of the loss against the given label, wrong labels being those to find: that of "
     "cross-entropy, and those of DRPL after relabelling (stage 1), after learning from the first "
@@ -50,7 +44,7 @@ SEPARATES = (
 )
 LOOKS = (
     "Where a network sees the given label, and where the true or the next best class: the first "
-    "seed of each method, labels that it learnt by heart first."
+    "seed of each method, memorised labels first."
 )
 PROBES = (
     "Accuracy of a linear classifier that tells other classes apart by the features after each "
@@ -78,65 +72,85 @@ class Study:
     @property
     def separation(self) -> pd.DataFrame:
         """How well losses tell wrong labels from right ones, as in `separation.csv`."""
-        return separation(self.comparison.results)
+        return measure_separation(self.comparison.results)
 
 
 def study(
-    data: str | DatasetSplits | Dataset,
+    data: AnyData,
     *,
     noises: Iterable[str | None] = (),
     methods: Iterable[str] = METHODS,
     seeds: Iterable[int] = (1,),
     out: Path | str,
     target: str | DatasetSplits | None = None,
-    ood: str | DatasetSplits | Dataset | None = None,
+    ood: AnyData | None = None,
     read_options: ReadOptions | None = None,
+    confusion: Path | str | None = None,
+    preset: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    engine: str = "local",
+    jobs: int | None = None,
+    device: str | None = None,
+    save_every: float = 10.0,
     track_every: int = TRACK,
     quiet: bool = False,
-    **more: Any,
 ) -> Study:
     """Train what is missing of a grid, and make every table, figure, map, probe and the page of it.
 
-    The grid is that of `compare`, which `more` goes to; either reuses the other's runs. Networks
-    are probed on `target`, or else on the classes outside of the data. Call it again with the
-    same arguments to continue where it stopped, or with more noises to add to it.
+    The grid is that of `compare`; either reuses the other's runs. Networks are probed on `target`,
+    or else on the classes outside of the data. Call it again with the same arguments to continue
+    where it stopped, or with more noises to add to it.
     """
-    grid = compare(
-        data,
-        methods=methods,
-        noises=noises,
-        seeds=seeds,
-        out=out,
-        ood=ood,
-        read_options=read_options,
-        quiet=quiet,
-        track_every=track_every,
-        **more,
+    execution = Execution(
+        device=device, save_every=save_every, track_every=track_every, quiet=quiet
     )
-    runs, folder, parts = grid.results, grid.folder, Parts(grid.folder, quiet)
+    grid = Grid(
+        data,
+        Path(out),
+        tuple(methods),
+        tuple(noises),
+        tuple(seeds),
+        ood,
+        read_options or ReadOptions(),
+        confusion,
+        (preset,) if isinstance(preset, str) else tuple(preset or ()),
+        settings or {},
+        execution=execution,
+        engine=engine,
+        jobs=jobs,
+    )
+    return study_grid(grid, target)
+
+
+def study_grid(grid: Grid, target: str | DatasetSplits | None = None) -> Study:
+    """Run a grid, and make all that can be seen of it."""
+    comparison = run_grid(grid)
+    runs, folder = comparison.results, comparison.folder
     if not runs:
-        return Study(grid, ("no run was finished, so there is nothing to show",))
+        return Study(comparison, ("no run was finished, so there is nothing to show",))
+    parts = Parts(folder, grid.execution.quiet)
 
     @cache
     def source() -> DatasetSplits:
-        whole = load(data, read_options) if isinstance(data, str) else as_data(data)
-        return with_outside(whole, ood)
+        data = grid.data
+        whole = load(data, grid.read_options) if isinstance(data, str) else as_splits(data)
+        return with_outside(whole, grid.ood)
 
-    write_if_changed(folder / "separation.csv", as_csv(separation(runs)))
-    parts.make("detectors.csv", partial(scored, runs, folder), runs)
+    write_if_changed(folder / "separation.csv", as_csv(measure_separation(runs)))
+    parts.make("detectors.csv", partial(_score, runs, folder), runs)
     looks: dict[str, Path] = {}
     for case, mine in cases(runs).items():
         name = f"figures of {case[1] or 'none'}"
-        parts.make(name, partial(pictured, mine, folder / "figures"), mine)
-        looks |= looks_at(parts, case, mine, source, more.get("confusion"))
-    own = data.outside if isinstance(data, DatasetSplits) else None
-    about = [*map(identity, (target, ood, own)), read_options and read_options.outside]
-    test = partial(probed, runs, target, source, read_options, folder / "probes")
+        parts.make(name, partial(_draw, mine, folder / "figures"), mine)
+        looks |= _look_at_case(parts, case, mine, source, grid.confusion)
+    own = grid.data.outside if isinstance(grid.data, DatasetSplits) else None
+    about = [*map(_identify, (target, grid.ood, own)), grid.read_options.outside]
+    test = partial(_probe, runs, target, source, grid.read_options, folder / "probes")
     probes = folder / "probes" / "probes.svg" if parts.make("probes", test, runs, about) else None
-    told = sections(separation(runs), looks, probes, parts.notes)
+    texts = _make_sections(measure_separation(runs), looks, probes, parts.notes)
     page = folder / "report.html"
-    parts.make("report.html", lambda: ([report(runs, page, sections=told)], ()), runs, told)
-    return Study(grid, tuple(parts.notes))
+    parts.make("report.html", lambda: ([report(runs, page, sections=texts)], ()), runs, texts)
+    return Study(comparison, tuple(parts.notes))
 
 
 class Parts:
@@ -158,7 +172,7 @@ class Parts:
         What cannot be done is noted, and has no files.
         """
         part = self.made.get(name)
-        if part is None or part["of"] != fingerprint(runs, *of) or self.lost(part["files"]):
+        if part is None or part["of"] != _fingerprint(runs, *of) or self.lost(part["files"]):
             self.console.print(f"making {name}", markup=False)
             try:
                 paths, notes = work()
@@ -166,7 +180,7 @@ class Parts:
                 self.notes.append(f"{name} was left out: {error}")
                 return []
             files = [path.relative_to(self.folder).as_posix() for path in paths]
-            part = {"of": fingerprint(runs, *of), "files": files, "notes": list(notes)}
+            part = {"of": _fingerprint(runs, *of), "files": files, "notes": list(notes)}
             self.made[name] = part
             write_json(self.folder / "study.json", self.made)
         self.notes += [note for note in part["notes"] if note not in self.notes]
@@ -177,14 +191,14 @@ class Parts:
         return not all((self.folder / name).exists() for name in files)
 
 
-def fingerprint(runs: Sequence[Result], *of: Any) -> str:
+def _fingerprint(runs: Sequence[Result], *of: Any) -> str:
     """Changes with the runs, with how detectors judged them, and with this library."""
     paths = [run.folder / name for run in runs for name in ("result.json", "scores.csv")]
     contents = [path.read_bytes() if path.exists() else b"" for path in paths]
     return digest(*contents, repr(of).encode(), __version__.encode())
 
 
-def identity(data: str | DatasetSplits | Dataset | None) -> str:
+def _identify(data: str | DatasetSplits | Dataset | None) -> str:
     """Tells data from others: a name, or what is known of those in memory."""
     if data is None or isinstance(data, str):
         return repr(data)
@@ -192,19 +206,27 @@ def identity(data: str | DatasetSplits | Dataset | None) -> str:
     return digest(part.labels.numpy().tobytes(), repr(part.classes).encode())
 
 
-def separation(runs: Sequence[Result]) -> pd.DataFrame:
-    """A row a noise and seed: AUROC of cross-entropy's loss and of those of DRPL's stages."""
+def measure_separation(runs: Sequence[Result]) -> pd.DataFrame:
+    """A row a noise and seed: AUROC of the losses that methods declare to judge labels by."""
     stages = stages_table(runs)
-    losses = [LOSSES.get(pair) for pair in zip(stages.method, stages.stage, strict=True)]
+    pairs = zip(stages.method, stages.stage, strict=True)
+    stages = stages.assign(loss=[_name_loss(method, stage) for method, stage in pairs])
     table = stages[CASE].drop_duplicates().reset_index(drop=True)
-    for column in LOSSES.values():
-        own = stages.assign(loss=losses).query("loss == @column")
-        own = own[[*CASE, "auroc"]].rename(columns={"auroc": column})
-        table = table.merge(own, "left", CASE)
-    return table.astype(dict.fromkeys(LOSSES.values(), float))
+    for column in stages.loss.dropna().unique():
+        own = stages[stages.loss == column][[*CASE, "auroc"]].rename(columns={"auroc": column})
+        table = table.merge(own.astype({column: float}), "left", CASE)
+    return table
 
 
-def judged(runs: Iterable[Result]) -> pd.DataFrame:
+def _name_loss(method: str, stage: str) -> str | None:
+    """The column of a stage's loss: cross_entropy, drpl_stage_1, drpl_pooled."""
+    stages = getattr(registry.METHODS[method].load(), "EVIDENCE", ())
+    if len(stages) < 2:
+        return method if stage in stages else None
+    return f"{method}_stage_{stages.index(stage) + 1}" if stage in stages else f"{method}_{stage}"
+
+
+def score_runs(runs: Iterable[Result]) -> pd.DataFrame:
     """Every detector on the evidence of every stage of some runs."""
     tables = []
     for run in runs:
@@ -214,14 +236,14 @@ def judged(runs: Iterable[Result]) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def scored(runs: Sequence[Result], folder: Path) -> Made:
+def _score(runs: Sequence[Result], folder: Path) -> Made:
     """`detectors.csv`, and `scores.csv` in the runs, which figures are drawn from."""
     path = folder / "detectors.csv"
-    write_if_changed(path, as_csv(judged(runs)))
+    write_if_changed(path, as_csv(score_runs(runs)))
     return [path, *(run.folder / "scores.csv" for run in runs)], ()
 
 
-def pictured(runs: Sequence[Result], folder: Path) -> Made:
+def _draw(runs: Sequence[Result], folder: Path) -> Made:
     """Every figure of the runs under one noise."""
     blind = [title(run) for run in runs if not tracked(run)]
     note = (
@@ -231,7 +253,7 @@ def pictured(runs: Sequence[Result], folder: Path) -> Made:
     return figures(runs, folder), [note] if blind else ()
 
 
-def looks_at(
+def _look_at_case(
     parts: Parts,
     case: tuple[str, str | None],
     runs: Sequence[Result],
@@ -248,16 +270,16 @@ def looks_at(
     looks = {}
     for method, (first, *_) in by_method(runs).items():
         place = Path("look") / slugify(case[1] or "none") / method
-        see = partial(looked, first, source, parts.folder / place, confusion)
+        see = partial(_look, first, source, parts.folder / place, confusion)
         if parts.make(str(place), see, [first]):
             looks[title(first)] = parts.folder / place / "look.svg"
     return looks
 
 
-def looked(
+def _look(
     run: Result, source: Callable[[], DatasetSplits], folder: Path, confusion: Path | str | None
 ) -> Made:
-    """Maps of wrong labels that were not detected, first of those that were learnt by heart."""
+    """Maps of wrong labels that were not detected, first of those that were memorised."""
     table = samples(run) or {}
     missed = (table["wrong"] & ~table["flagged"]).nonzero()[0]
     if not len(missed):
@@ -269,18 +291,17 @@ def looked(
     return [folder / f"look.{ending}" for ending in ("png", "svg", "csv")], notes
 
 
-def probed(
+def _probe(
     runs: Sequence[Result],
     target: str | DatasetSplits | None,
     source: Callable[[], DatasetSplits],
-    read_options: ReadOptions | None,
+    asked: ReadOptions,
     folder: Path,
 ) -> Made:
     """Linear probes on the target, or on the classes outside of what the runs were trained on."""
-    asked = read_options or ReadOptions()
     found = probe(
         [run.folder for run in runs],
-        outside(source()) if target is None else target,
+        _splits_of_outside(source()) if target is None else target,
         limit=PROBED,
         read_options=ReadOptions(data_dir=asked.data_dir, download=asked.download),
         out=folder,
@@ -288,7 +309,7 @@ def probed(
     return [folder / f"probes.{ending}" for ending in ("png", "svg", "csv")], found.notes
 
 
-def outside(data: DatasetSplits) -> DatasetSplits:
+def _splits_of_outside(data: DatasetSplits) -> DatasetSplits:
     """The classes outside as a data set of their own."""
     if data.outside is None:
         raise ConfigError(
@@ -298,7 +319,7 @@ def outside(data: DatasetSplits) -> DatasetSplits:
     return replace(data, name=f"{data.name}, outside", train=data.outside, test=None, outside=None)
 
 
-def sections(
+def _make_sections(
     table: pd.DataFrame, looks: Mapping[str, Path], probes: Path | None, notes: Sequence[str]
 ) -> list[Section]:
     """What the page has beyond its runs."""
@@ -308,11 +329,11 @@ def sections(
     found = [Section("How well losses separate", f"<p>{SEPARATES}</p>{WIDE.format(text)}")]
     if looks:
         seen = "".join(
-            f"<h3>{escape(head)}</h3>{picture(path, head)}" for head, path in looks.items()
+            f"<h3>{escape(head)}</h3>{_embed(path, head)}" for head, path in looks.items()
         )
         found.append(Section("Wrong labels that went undetected", f"<p>{LOOKS}</p>{seen}"))
     if probes:
-        drawn = picture(probes, "accuracy of linear probes by depth")
+        drawn = _embed(probes, "accuracy of linear probes by depth")
         found.append(Section("What networks know of other classes", f"<p>{PROBES}</p>{drawn}"))
     if notes:
         lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
@@ -320,7 +341,7 @@ def sections(
     return found
 
 
-def picture(path: Path, text: str) -> str:
+def _embed(path: Path, text: str) -> str:
     """An SVG file within the page."""
     inside = base64.b64encode(path.read_bytes()).decode()
     address = f"data:image/svg+xml;base64,{inside}"

@@ -20,11 +20,10 @@ from scipy.special import betaincinv
 from torch import Generator, Tensor, nn
 
 from drpl.detection.mixture import BetaMixture, Scale
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.mixup import Mixup
 from drpl.runs.run import Outcome, Run
-from drpl.training.evaluate import losses
+from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, from_uniform, mixup, one_hot
 from drpl.training.stage import Terms
@@ -71,8 +70,8 @@ class Bootstrap(Mixup):
             for x, i in feed():
                 yield self.terms(x, i, feed)
         if feed.epoch >= self.config.begin - 1:
-            seen = feed.look(self.net, augmented=True)
-            m = BetaMixture.fit(losses(seen, self.targets.argmax(1)))
+            seen = feed.predict_all(self.net, augmented=True)
+            m = BetaMixture.fit(label_losses(seen, self.targets.argmax(1)))
             rows = m.alpha, m.beta, m.weight, (m.scale.lo, m.scale.hi) if m.scale else (0, 1)
             self.fitted.copy_(torch.tensor(rows, dtype=torch.float64))
 
@@ -80,8 +79,9 @@ class Bootstrap(Mixup):
         """The loss of a mixed batch whose noisy labels are replaced by guesses."""
         p = self.guess(x)
         z = p if self.config.kind == "soft" else one_hot(p.argmax(1), p.shape[1])
-        t = torch.lerp(self.targets[i], z, self.noisy(x, i))
-        return self.regularised(*mixup(x, t, self.config.alpha, feed.rng))
+        t = torch.lerp(self.targets[i], z, self.estimate_noise(x, i, feed))
+        x, t, _ = mixup(x, t, self.config.alpha, feed.rng)
+        return self.regularise(x, t)
 
     def guess(self, x: Tensor, temperature: float = 1.0) -> Tensor:
         """Predictions of plain images, in training mode: batch norm sees these too. [B, C]"""
@@ -89,18 +89,19 @@ class Bootstrap(Mixup):
             logits: Tensor = self.net(x).float()
         return (logits / temperature).softmax(1)
 
-    def noisy(self, x: Tensor, i: Tensor) -> Tensor:
+    def estimate_noise(self, x: Tensor, i: Tensor, feed: Feed) -> Tensor:
         """How probably each label is wrong, by its loss on this very view. [B, 1]"""
         self.net.eval()
         with torch.no_grad():
             seen = self.net(x).float().log_softmax(1)
         self.net.train()
+        feed.record(i, seen.exp())
         alpha, beta, weight, scale = map(tuple, self.fitted.tolist())
         mixture = BetaMixture(alpha, beta, weight, Scale(*scale), self.config.lookup)
-        w = mixture.noisy(losses(seen, self.targets[i].argmax(1))).clamp(EDGE, 1 - EDGE)
+        w = mixture.noisy(label_losses(seen, self.targets[i].argmax(1))).clamp(EDGE, 1 - EDGE)
         return w.to(seen)[:, None]
 
-    def regularised(self, x: Tensor, t: Tensor) -> Terms:
+    def regularise(self, x: Tensor, t: Tensor) -> Terms:
         """Cross-entropy on mixed images and their R_A."""
         logits = self.net(x)
         prior = self.config.prior * from_uniform(logits.softmax(1))
@@ -112,19 +113,19 @@ class SoftToHard(Bootstrap):
 
     def terms(self, x: Tensor, i: Tensor, feed: Feed) -> Terms:
         """At first only the images are mixed by w, later the labels are doubted too."""
-        c, w, t = self.config, self.noisy(x, i), self.targets[i]
+        c, w, t = self.config, self.estimate_noise(x, i, feed), self.targets[i]
         since = feed.epoch - c.begin - c.delay
         if since < 0:
             u = float(torch.rand((), generator=feed.rng, dtype=torch.float64))
             weight = float(betaincinv(c.alpha, c.alpha, u))
-            x, t = guided(x, t, w, weight, feed.rng)
+            x, t = mix_by_noise(x, t, w, weight, feed.rng)
             return {"mixup": cross_entropy(self.net(x), t)}
         temperature = 1 - (1 - COLDEST) * min(since / (c.cooling - 1), 1)
         t = torch.lerp(t, self.guess(x, temperature), w)
-        return self.regularised(*guided(x, t, w, 0.5, feed.rng))
+        return self.regularise(*mix_by_noise(x, t, w, 0.5, feed.rng))
 
 
-def guided(
+def mix_by_noise(
     x: Tensor, targets: Tensor, w: Tensor, weight: float, rng: Generator
 ) -> tuple[Tensor, Tensor]:
     """Pairs in which the cleaner image weighs more; their targets are mixed by `weight`."""
@@ -139,4 +140,4 @@ def train(run: Run, config: Config) -> Outcome:
     kind = SoftToHard if config.kind == "soft_to_hard" else Bootstrap
     stage = kind(run.network(), one_hot(run.labels, run.classes), config)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

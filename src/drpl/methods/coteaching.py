@@ -15,7 +15,6 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
@@ -31,7 +30,7 @@ class Config(baseline.Config):
     ramp: int = Field(default=10, gt=0)
     """Forgetting rises to its full rate over this many epochs."""
 
-    def kept(self, epoch: int) -> float:
+    def kept_share(self, epoch: int) -> float:
         """R(t): the share of each batch that is learnt from."""
         return 1 - min(epoch / self.ramp, 1) * self.forget_rate
 
@@ -49,19 +48,21 @@ class CoTeaching(Stage):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass."""
-        share = self.config.kept(feed.epoch)
+        share = self.config.kept_share(feed.epoch)
         for x, i in feed():
+            logits = [net(x) for net in self.net.members]
+            for one in logits:
+                feed.record(i, one.softmax(1))
             first, second = (
-                functional.cross_entropy(net(x), self.labels[i], reduction="none")
-                for net in self.net.members
+                functional.cross_entropy(one, self.labels[i], reduction="none") for one in logits
             )
             yield {
-                "first": first[easiest(second, share)].mean(),
-                "second": second[easiest(first, share)].mean(),
+                "first": first[select_easiest(second, share)].mean(),
+                "second": second[select_easiest(first, share)].mean(),
             }
 
 
-def easiest(losses: Tensor, share: float) -> Tensor:
+def select_easiest(losses: Tensor, share: float) -> Tensor:
     """Which samples have the smallest losses: this share of them, but one at least."""
     return losses.detach().argsort(stable=True)[: max(1, round(share * len(losses)))]
 
@@ -70,4 +71,4 @@ def train(run: Run, config: Config) -> Outcome:
     """Train both; judge labels by the final loss of the two together."""
     stage = CoTeaching(Ensemble(run.network(), run.network()), run.labels, config)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

@@ -8,13 +8,14 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
-from drpl.detection.split import detect
+from drpl.config.settings import Common
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
+
+EVIDENCE = ("train",)  # the stages whose losses it judges labels by
 
 
 class Config(Common):
@@ -46,10 +47,12 @@ class Classify(Stage):
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass."""
         for x, i in feed():
-            yield {"classify": cross_entropy(self.net(x), self.targets[i])}
+            logits = self.net(x)
+            feed.record(i, logits.softmax(1))
+            yield {"classify": cross_entropy(logits, self.targets[i])}
 
 
-def pretrained(run: Run, config: Continued) -> nn.Module:
+def pretrain(run: Run, config: Continued) -> nn.Module:
     """A network trained on the given labels, to go on from."""
     stage = Classify(run.network(), one_hot(run.labels, run.classes))
     best = config.start == "best"
@@ -60,4 +63,4 @@ def train(run: Run, config: Config) -> Outcome:
     """Train; judge labels by the final loss."""
     stage = Classify(run.network(), one_hot(run.labels, run.classes))
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

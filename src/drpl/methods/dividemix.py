@@ -18,15 +18,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
-from drpl.detection.gaussians import lower
-from drpl.detection.split import FEWEST, Split, scarcity
-from drpl.distributed import world
+from drpl.config.settings import Common
+from drpl.detection.gaussians import fit_lower_gaussian
+from drpl.detection.split import FEWEST, Split, note_scarce_classes
+from drpl.distributed import broadcast, world
 from drpl.errors import TrainingError
-from drpl.methods.pseudo_label import rows
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
-from drpl.training.evaluate import losses
+from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_uniform, mixup, one_hot
 from drpl.training.schedule import Schedule
@@ -76,10 +75,14 @@ class DivideMix(Stage):
         if feed.epoch <= self.config.begin:
             for net in (first, second):
                 for x, i in feed(batch_size=2 * feed.batch_size):
-                    yield self.believe(net(x), i)
+                    logits = net(x)
+                    feed.record(i, logits.softmax(1))
+                    yield self.believe(logits, i)
             return
-        looks = [losses(feed.look(net), self.labels) for net in (first, second)]
-        by_first, by_second = map(lower, self.scaled(looks, feed.epoch))
+        looks = [label_losses(feed.predict_all(net), self.labels) for net in (first, second)]
+        scaled = self.scale_losses(looks, feed.epoch)
+        # The first process decides: over sets of unequal size the others would wait for ever.
+        by_first, by_second = (broadcast(fit_lower_gaussian(one)) for one in scaled)
         yield from self.mixmatch(first, second, by_second, feed)
         yield from self.mixmatch(second, first, by_first, feed)
 
@@ -90,7 +93,7 @@ class DivideMix(Stage):
             terms["confidence"] = -entropy(logits.softmax(1))
         return terms
 
-    def scaled(self, now: list[Tensor], epoch: int) -> Tensor:
+    def scale_losses(self, now: list[Tensor], epoch: int) -> Tensor:
         """Each network's losses before this epoch, from 0 to 1, with those of the last. [2, N]"""
         window = self.config.average_losses
         for recent, loss in zip(self.recent, now, strict=True):
@@ -101,18 +104,21 @@ class DivideMix(Stage):
     def mixmatch(self, net: nn.Module, peer: nn.Module, w: Tensor, feed: Feed) -> Iterator[Terms]:
         """One network's pass over the samples that keep their label, and as many of the others."""
         c = self.config
-        labelled, unlabelled = divided(w, c.p_threshold)
+        labelled, unlabelled = divide(w, c.p_threshold)
         steps = len(labelled) // feed.batch_size + 1
-        batches = zip(feed(labelled, views=2), feed.forever(unlabelled, views=2), strict=False)
+        batches = zip(feed(labelled, views=2), feed.cycle(unlabelled, views=2), strict=False)
         peer.eval()
-        for step, ((x1, x2, i), (u1, u2, _)) in enumerate(batches):
+        for step, ((x1, x2, i), (u1, u2, j)) in enumerate(batches):
             with torch.no_grad():  # the network itself in training mode
                 own = (net(x1).softmax(1) + net(x2).softmax(1)) / 2
                 guesses = [one(u).softmax(1) for one in (net, peer) for u in (u1, u2)]
-                q_x = sharpen(refined(w[i], self.given(i), own), c.temperature)
-                q_u = sharpen(torch.stack(guesses).mean(0), c.temperature)
+                q_x = sharpen(refine(w[i], self.given(i), own), c.temperature)
+                guess = torch.stack(guesses).mean(0)
+                q_u = sharpen(guess, c.temperature)
+            feed.record(i, own)
+            feed.record(j, guess)
             x, q = torch.cat([x1, x2, u1, u2]), torch.cat([q_x, q_x, q_u, q_u])
-            x, q = mixup(x, q, c.alpha, feed.rng, mostly_own=True)
+            x, q, _ = mixup(x, q, c.alpha, feed.rng, mostly_own=True)
             split = len(x1) + len(x2)
             logits = net(x if c.lambda_u else x[:split])
             p = logits.softmax(1)
@@ -133,9 +139,10 @@ class DivideMix(Stage):
         return one_hot(self.labels[i], self.classes)
 
 
-def divided(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
+def divide(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
     """Indices of who keeps its label, and of who is guessed: all, if (nearly) all keep theirs."""
-    labelled, unlabelled = rows(w > threshold), rows(w <= threshold)
+    keep = w > threshold
+    labelled, unlabelled = keep.nonzero().flatten(), (~keep).nonzero().flatten()
     few = FEWEST * world()
     if len(labelled) < few:
         raise TrainingError(
@@ -145,7 +152,7 @@ def divided(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
     return labelled, unlabelled if len(unlabelled) >= few else torch.arange(len(w))
 
 
-def refined(w: Tensor, given: Tensor, predicted: Tensor) -> Tensor:
+def refine(w: Tensor, given: Tensor, predicted: Tensor) -> Tensor:
     """w y + (1 - w) p: the more doubtful a label, the more the network's own view. [B, C]"""
     return torch.lerp(predicted, given, w[:, None])
 
@@ -162,9 +169,9 @@ def train(run: Run, config: Config) -> Outcome:
     stage = run.fit("train", DivideMix(nets, run.labels, run.classes, config), config.schedule)
     run.observe("train", stage.net, augmented=False)
     seen = [run.observe(f"train-{k}", net, augmented=False) for k, net in enumerate(nets, 1)]
-    scaled = stage.scaled([one.now for one in seen], config.schedule.epochs + 1).cpu()
-    w = torch.stack([lower(one) for one in scaled]).mean(0)
+    scaled = stage.scale_losses([one.now for one in seen], config.schedule.epochs + 1).cpu()
+    w = torch.stack([broadcast(fit_lower_gaussian(one)) for one in scaled]).mean(0)
     clean = w > config.p_threshold
-    notes = tuple(scarcity(clean, run.labels, run.classes))
+    notes = tuple(note_scarce_classes(clean, run.labels, run.classes))
     split = Split("train", scaled.mean(0), 1 - w, 1 - config.p_threshold, clean, None, notes)
     return Outcome(stage.net, run.keep(split))

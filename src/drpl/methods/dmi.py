@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from drpl.detection.split import detect
-from drpl.methods.cross_entropy import Continued, pretrained
+from drpl.methods.cross_entropy import Continued, pretrain
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import one_hot
@@ -44,7 +44,9 @@ class Informative(Stage):
         for x, i in feed():
             whole = max(whole, len(i))
             if len(i) == whole:  # an incomplete last batch has another scale
-                yield {"dmi": dmi(self.net(x), self.targets[i])}
+                logits = self.net(x)
+                feed.record(i, logits.softmax(1))
+                yield {"dmi": dmi(logits, self.targets[i])}
 
 
 def dmi(logits: Tensor, targets: Tensor) -> Tensor:
@@ -60,7 +62,7 @@ def dmi(logits: Tensor, targets: Tensor) -> Tensor:
 
 def train(run: Run, config: Config) -> Outcome:
     """Start with cross-entropy, go on with the determinant; judge labels by the final loss."""
-    stage = Informative(pretrained(run, config), one_hot(run.labels, run.classes))
+    stage = Informative(pretrain(run, config), one_hot(run.labels, run.classes))
     net = run.fit("train", stage, config.schedule).net
     split = detect(run.observe("train", net), run.labels, config.threshold)
     size, least = config.schedule.batch_size, ENOUGH * run.classes

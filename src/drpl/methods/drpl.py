@@ -19,10 +19,12 @@ from torch import Tensor, nn
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
 from drpl.methods.joint import Prior, Relabel, Relabelling
-from drpl.methods.pseudo_label import FromSplit, semi_supervised
+from drpl.methods.pseudo_label import FromSplit, train_semi_supervised
 from drpl.runs.run import Outcome, Run
 from drpl.training.losses import one_hot
 from drpl.training.schedule import Schedule
+
+EVIDENCE = ("relabel", "detect")  # the stages whose losses it judges labels by
 
 
 class Config(FromSplit):
@@ -48,20 +50,20 @@ class Config(FromSplit):
     """Score by the released code's table of 100 entries instead of the exact posterior."""
 
 
-def split_by(run: Run, evidence: Evidence, threshold: float, config: Config) -> Split:
+def split_by_loss(run: Run, evidence: Evidence, threshold: float, config: Config) -> Split:
     """Split by the losses of a network."""
     guard, lookup = config.min_labelled, config.lookup
     found = detect(evidence, run.labels, threshold, min_labelled=guard, lookup=lookup)
     return run.keep(found)
 
 
-def pooled(first: Evidence, second: Evidence) -> Evidence:
+def average_evidence(first: Evidence, second: Evidence) -> Evidence:
     """Both networks' view: each errs on samples of its own."""
     losses, margins = (first.now + second.now) / 2, (first.margins[-1] + second.margins[-1]) / 2
     return Evidence("pooled", losses[None], margins[None], (first.probs + second.probs) / 2)
 
 
-def class_shares(run: Run, split: Split, seen: Evidence, config: Config) -> Tensor | None:
+def estimate_class_shares(run: Run, split: Split, seen: Evidence, config: Config) -> Tensor | None:
     """How many samples belong to each class, by the kept labels and what is seen of the others."""
     if config.prior == "uniform":
         return None
@@ -80,19 +82,19 @@ def two_stage_detect(run: Run, config: Config) -> tuple[nn.Module, Split, Eviden
     stage = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
     net, augmented = run.fit("relabel", stage, config.relabel_schedule).net, config.track == "train"
     first = run.observe("relabel", net, augmented=augmented)
-    split = split_by(run, first, config.first_threshold, config)
-    shares = class_shares(run, split, first, config)
-    net = semi_supervised(run, "detect", split, config, config.detect_schedule, shares)
+    split = split_by_loss(run, first, config.first_threshold, config)
+    shares = estimate_class_shares(run, split, first, config)
+    net = train_semi_supervised(run, "detect", split, config, config.detect_schedule, shares)
     second = run.observe("detect", net, augmented=augmented)
-    split = split_by(run, second, config.second_threshold, config)
+    split = split_by_loss(run, second, config.second_threshold, config)
     if config.pool:
-        split = split_by(run, pooled(first, second), config.second_threshold, config)
+        split = split_by_loss(run, average_evidence(first, second), config.second_threshold, config)
     return net, split, second
 
 
 def train(run: Run, config: Config) -> Outcome:
     """Relabel to make the losses tell, split, learn from the split, and once more."""
     _, split, seen = two_stage_detect(run, config)
-    shares = class_shares(run, split, seen, config)
-    net = semi_supervised(run, "final", split, config, config.final_schedule, shares)
+    shares = estimate_class_shares(run, split, seen, config)
+    net = train_semi_supervised(run, "final", split, config, config.final_schedule, shares)
     return Outcome(net, split)

@@ -16,7 +16,6 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.detection.split import detect
 from drpl.errors import ConfigError
 from drpl.methods import cross_entropy as baseline
 from drpl.noise.transition import checked, read_matrix
@@ -61,20 +60,24 @@ class Forward(Stage):
         """One pass."""
         if feed.epoch == self.begin + 1:
             if self.known is None:
-                self.transition.copy_(by_anchors(feed.look(self.net).exp(), self.outliers))
+                self.transition.copy_(
+                    estimate_from_anchors(feed.predict_all(self.net).exp(), self.outliers)
+                )
             else:
                 self.transition.copy_(self.known)
         for x, i in feed():
-            yield {"forward": corrected(self.net(x), self.labels[i], self.transition)}
+            logits = self.net(x)
+            feed.record(i, logits.softmax(1))
+            yield {"forward": forward_loss(logits, self.labels[i], self.transition)}
 
 
-def corrected(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
+def forward_loss(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
     """-(1/B) sum_i log sum_c p_ic T[c, y_i], in logarithms, so that no p becomes 0."""
     ways = transition.clamp(min=1e-30).log()[:, labels].T  # [B, C] log T[c, y_i]
     return -(logits.log_softmax(1) + ways).logsumexp(1).mean()
 
 
-def by_anchors(p: Tensor, outliers: float) -> Tensor:
+def estimate_from_anchors(p: Tensor, outliers: float) -> Tensor:
     """T from the predictions [N, C] of all samples: row c is that of the anchor of c.
 
     The anchor has the largest p[c] below the highest `outliers` of that column. With so many
@@ -88,7 +91,7 @@ def by_anchors(p: Tensor, outliers: float) -> Tensor:
     return rows / rows.sum(1, keepdim=True)
 
 
-def from_file(path: str, classes: int) -> Tensor:
+def read_transition(path: str, classes: int) -> Tensor:
     """T as a user has it."""
     table = checked(torch.from_numpy(read_matrix(Path(path))))
     if len(table) != classes:
@@ -100,8 +103,8 @@ def from_file(path: str, classes: int) -> Tensor:
 
 def train(run: Run, config: Config) -> Outcome:
     """Train, from `begin` on through T; judge labels by the final loss of p itself."""
-    known = from_file(config.matrix, run.classes) if config.matrix else None
+    known = read_transition(config.matrix, run.classes) if config.matrix else None
     begin, outliers = config.begin, config.outliers
     stage = Forward(run.network(), run.labels, run.classes, begin, known=known, outliers=outliers)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

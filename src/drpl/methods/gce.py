@@ -15,10 +15,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.detection.split import detect
-from drpl.methods.cross_entropy import Continued, pretrained
+from drpl.methods.cross_entropy import Continued, pretrain
 from drpl.runs.run import Outcome, Run
-from drpl.training.evaluate import losses
+from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
 from drpl.training.stage import Stage, Terms
 
@@ -56,10 +55,12 @@ class Generalised(Stage):
         if c.truncate and since >= 0 and since % c.prune_every == 0:
             # By the network of now. The released code takes the one with the best test accuracy
             # so far: a leak of the test set into the choice of training samples.
-            self.weights.copy_(probable(feed.look(self.net), self.labels, c.k))
+            self.weights.copy_(probable(feed.predict_all(self.net), self.labels, c.k))
         bound = generalised(torch.tensor(c.k).log(), c.q) if c.truncate else 0
         for x, i in feed():
-            log_p = -losses(self.net(x).log_softmax(1), self.labels[i])
+            log_probs = self.net(x).log_softmax(1)
+            feed.record(i, log_probs.exp())
+            log_p = -label_losses(log_probs, self.labels[i])
             yield {"gce": (self.weights[i] * (generalised(log_p, c.q) - bound)).mean()}
 
 
@@ -70,11 +71,11 @@ def generalised(log_p: Tensor, q: float) -> Tensor:
 
 def probable(log_probs: Tensor, labels: Tensor, k: float) -> Tensor:
     """Whose given label has a probability above k. [N] bool"""
-    return (-losses(log_probs, labels)).exp() > k
+    return (-label_losses(log_probs, labels)).exp() > k
 
 
 def train(run: Run, config: Config) -> Outcome:
     """Start with cross-entropy, go on with the robust loss; judge labels by the final loss."""
-    stage = Generalised(pretrained(run, config), run.labels, config)
+    stage = Generalised(pretrain(run, config), run.labels, config)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

@@ -15,15 +15,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
-from drpl.config.settings import Settings
-from drpl.detection.split import detect
+from drpl.config.settings import Common, Settings
 from drpl.methods.cross_entropy import Classify
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import PredictionHistory, TableUpdate, Terms
+from drpl.training.stage import PredictionHistory, Terms
 
 
 class Relabelling(Settings):
@@ -76,19 +74,19 @@ class Relabel(PredictionHistory):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass; the predictions of its own training forwards become the new targets."""
-        c, seen = self.config, TableUpdate(self.targets)
+        c = self.config
         for x, i in feed():
             logits = self.net(x)
             p = logits.softmax(1)
-            seen[i] = p
+            feed.record(i, p)
             yield {
                 "classify": cross_entropy(logits, self.targets[i]),
                 "prior": c.prior * from_prior(p, self.shares),
                 "entropy": c.entropy * entropy(p),
             }
-        self.remember(seen, feed.epoch)
+        self.remember(feed)
         if feed.epoch >= c.begin:
-            mean, known = self.remembered()
+            mean, known = self.mean_recent()
             self.targets[known] = mean[known]
 
 
@@ -96,6 +94,6 @@ def train(run: Run, config: Config) -> Outcome:
     """Relabel all samples, then train a new network on what they became."""
     first = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
     first = run.fit("relabel", first, config.relabel_schedule)
-    split = detect(run.observe("relabel", first.net), run.labels, config.threshold)
+    split = run.judge("relabel", first.net, config.threshold).split
     second = run.fit("retrain", Classify(run.network(), first.targets), config.retrain_schedule)
-    return Outcome(second.net, run.keep(split))
+    return Outcome(second.net, split)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
@@ -35,12 +34,14 @@ class Mixup(Stage):
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass."""
         for x, i in feed():
-            x, t = mixup(x, self.targets[i], self.alpha, feed.rng)
-            yield {"mixup": cross_entropy(self.net(x), t)}
+            x, t, main = mixup(x, self.targets[i], self.alpha, feed.rng)
+            logits = self.net(x)
+            feed.record(i[main], logits.softmax(1))
+            yield {"mixup": cross_entropy(logits, t)}
 
 
 def train(run: Run, config: Config) -> Outcome:
     """Train; judge labels by the final loss on images that are not mixed."""
     stage = Mixup(run.network(), one_hot(run.labels, run.classes), config.alpha)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

@@ -19,13 +19,13 @@ from pydantic import Field
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from drpl.config.compose import Common
-from drpl.detection.split import Split, scarcity
+from drpl.config.settings import Common
+from drpl.detection.split import Split, note_scarce_classes
 from drpl.runs.run import Outcome, Run
-from drpl.training.evaluate import losses, margins
+from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
-from drpl.training.stage import PredictionHistory, TableUpdate, Terms
+from drpl.training.stage import PredictionHistory, Terms
 
 TINY = 1e-30  # a probability below this has no logarithm to speak of
 
@@ -61,25 +61,27 @@ class Negative(PredictionHistory):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass over all samples: who teaches nothing is looked at too, for pbar."""
-        c, seen, trust = self.config, TableUpdate(self.recent[0]), self.trust()
+        c, trust = self.config, self.trust()
         for x, i in feed():
             logits, y = self.net(x), self.labels[i]
             p, w = logits.softmax(1), self.weights[y]
-            seen[i] = p
+            feed.record(i, p)
             if feed.epoch < c.positive_from:
                 least = 1 / p.shape[1] if feed.epoch >= c.select_from else 0
-                wrong = complementary(y, p.shape[1], c.complements, feed.rng)
+                wrong = draw_complements(y, p.shape[1], c.complements, feed.rng)
                 taught = (trust[i] >= least).to(w)
-                yield {"negative": (taught * w * negative(p, wrong)).sum() / least_one(taught)}
+                yield {
+                    "negative": (taught * w * negative(p, wrong)).sum() / count_at_least_one(taught)
+                }
             else:
                 taught = (trust[i] >= c.confident).to(w) * w
                 each = functional.cross_entropy(logits, y, reduction="none")
-                yield {"positive": (taught * each).sum() / least_one(taught)}
-        self.remember(seen, feed.epoch)
+                yield {"positive": (taught * each).sum() / count_at_least_one(taught)}
+        self.remember(feed)
 
     def trust(self) -> Tensor:
         """pbar[y] of every sample. [N]"""
-        return self.remembered()[0].gather(1, self.labels[:, None]).squeeze(1)
+        return self.mean_recent()[0].gather(1, self.labels[:, None]).squeeze(1)
 
 
 def negative(p: Tensor, wrong: Tensor) -> Tensor:
@@ -87,13 +89,13 @@ def negative(p: Tensor, wrong: Tensor) -> Tensor:
     return -(1 - p.gather(1, wrong)).clamp(1e-5, 1).log().sum(1)
 
 
-def complementary(labels: Tensor, classes: int, count: int, rng: Generator) -> Tensor:
+def draw_complements(labels: Tensor, classes: int, count: int, rng: Generator) -> Tensor:
     """Labels that are not the given one, evenly among the others. [B, K]"""
     steps = torch.randint(1, classes, (len(labels), count), generator=rng)
     return (labels[:, None] + steps.to(labels.device)) % classes
 
 
-def least_one(weights: Tensor) -> Tensor:
+def count_at_least_one(weights: Tensor) -> Tensor:
     """Their sum, or 1 if there are none: a batch that teaches nothing has no loss."""
     return weights.sum().clamp(min=1)
 
@@ -102,20 +104,18 @@ def train(run: Run, config: Config) -> Outcome:
     """Learn negatively, then from the trusted; what is not trusted in the end is called wrong."""
     stage = Negative(run.network(), run.labels, run.classes, config)
     stage = run.fit("train", stage, config.schedule)
-    mean, trust = stage.remembered()[0].cpu(), stage.trust().cpu()
+    mean, trust = stage.mean_recent()[0].cpu(), stage.trust().cpu()
     log_probs = mean.clamp(min=TINY).log()
-    now, margin = losses(log_probs, run.labels), margins(log_probs, run.labels)
-    seen = run.observe(
-        "train", stage.net
-    )  # its earlier rows stay; pbar takes the place of the last
-    seen = replace(
+    now, margin = label_losses(log_probs, run.labels), label_margins(log_probs, run.labels)
+    seen = run.observe("train", stage.net)
+    seen = replace(  # its earlier rows stay; pbar takes the place of the last
         seen,
         losses=torch.cat([seen.losses[:-1], now[None]]),
         margins=torch.cat([seen.margins[:-1], margin[None]]),
         probs=mean,
     )
-    run.keep_evidence(seen)
+    run.keep(seen)
     clean = trust >= config.confident
-    notes = tuple(scarcity(clean, run.labels, run.classes))
+    notes = tuple(note_scarce_classes(clean, run.labels, run.classes))
     split = Split("train", now, 1 - trust.double(), 1 - config.confident, clean, None, notes)
     return Outcome(stage.net, run.keep(split))

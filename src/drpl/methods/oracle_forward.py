@@ -9,13 +9,12 @@ from pydantic import Field
 from torch import Tensor
 
 from drpl.data.dataset import Truth
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.forward import Forward
 from drpl.noise.transition import realised_matrix
-from drpl.runs.run import Outcome, Run
+from drpl.runs.run import OracleRun, Outcome
 
-ORACLE = True  # is told the truth
+ORACLE = True  # its run has the truth
 
 
 class Config(baseline.Config):
@@ -25,7 +24,7 @@ class Config(baseline.Config):
     """So many epochs of plain cross-entropy come first."""
 
 
-def counted(truth: Truth, given: Tensor, classes: int) -> Tensor:
+def count_transitions(truth: Truth, given: Tensor, classes: int) -> Tensor:
     """The T that the labels were drawn by, as it came out. [C, C]"""
     inside = truth.in_distribution
     table = realised_matrix(truth.labels[inside], given[inside], classes)
@@ -33,9 +32,9 @@ def counted(truth: Truth, given: Tensor, classes: int) -> Tensor:
     return torch.where(absent[:, None], torch.eye(classes, dtype=table.dtype), table)
 
 
-def train(run: Run, config: Config) -> Outcome:
+def train(run: OracleRun, config: Config) -> Outcome:
     """Train, from `begin` on through the true T; judge labels by the final loss of p itself."""
-    known = counted(run.truth, run.labels, run.classes)
+    known = count_transitions(run.truth, run.labels, run.classes)
     stage = Forward(run.network(), run.labels, run.classes, config.begin, known=known)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

@@ -6,26 +6,26 @@ how far a better split could bring DRPL.
 
 import torch
 
-from drpl.detection.split import FEWEST, Split, scarcity
+from drpl.detection.split import FEWEST, Split, note_scarce_classes
 from drpl.errors import TrainingError
-from drpl.methods.pseudo_label import FromSplit, semi_supervised
-from drpl.runs.run import Outcome, Run
+from drpl.methods.pseudo_label import FromSplit, train_semi_supervised
+from drpl.runs.run import OracleRun, Outcome
 
-ORACLE = True  # is given the truth
+ORACLE = True  # its run has the truth
 
 
 class Config(FromSplit):
     """DRPL's settings from the split on."""
 
 
-def train(run: Run, config: Config) -> Outcome:
+def train(run: OracleRun, config: Config) -> Outcome:
     """Learn from the labels that are right and the images of all."""
     clean = ~run.truth.is_noisy(run.labels)
     if (right := int(clean.sum())) < FEWEST:
         raise TrainingError(f"only {right} labels are right, too few to learn from: add less noise")
     wrong = torch.where(clean, 0.0, 1.0)
-    notes = tuple(scarcity(clean, run.labels, run.classes))
+    notes = tuple(note_scarce_classes(clean, run.labels, run.classes))
     split = run.keep(Split("final", wrong, wrong, 0.5, clean, None, notes))
-    net = semi_supervised(run, "final", split, config, config.final_schedule)
+    net = train_semi_supervised(run, "final", split, config, config.final_schedule)
     run.observe("final", net)
     return Outcome(net, split)

@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
@@ -58,37 +57,42 @@ class Pencil(Stage):
         c = self.config
         if feed.epoch < c.learn_from:
             for x, i in feed():
-                yield {"given": functional.cross_entropy(self.net(x), self.labels[i])}
+                logits = self.net(x)
+                feed.record(i, logits.softmax(1))
+                yield {"given": functional.cross_entropy(logits, self.labels[i])}
         elif feed.epoch <= c.learn_until:
             yield from self.learn_labels(feed)
         else:
             for x, i in feed():
-                yield {"classify": classify(self.net(x), self.y[i])}
+                logits = self.net(x)
+                feed.record(i, logits.softmax(1))
+                yield {"classify": classification_loss(logits, self.y[i])}
 
     def learn_labels(self, feed: Feed) -> Iterator[Terms]:
         """Network and labels together."""
         c, moved = self.config, TableUpdate(self.y)
         for x, i in feed():
             y, logits = self.y[i].requires_grad_(), self.net(x)
-            classes = logits.shape[1]
+            p, classes = logits.softmax(1), logits.shape[1]
+            feed.record(i, p)
             yield {
-                "classify": classify(logits, y),
-                "compatible": c.compatible * compatible(y, self.labels[i], c.double_softmax),
-                "entropy": c.entropy * entropy(logits.softmax(1)) / classes,
+                "classify": classification_loss(logits, y),
+                "compatible": c.compatible
+                * compatibility_loss(y, self.labels[i], c.double_softmax),
+                "entropy": c.entropy * entropy(p) / classes,
             }
             # The loop has divided the loss by the processes: this is the whole batch's gradient.
             moved[i] = y.detach() - c.label_rate * y.grad  # type: ignore[operator]
-        visited = moved.share().visited
-        self.y[visited] = moved.rows[visited]
+        moved.apply(self.y)
 
 
-def classify(logits: Tensor, y: Tensor) -> Tensor:
+def classification_loss(logits: Tensor, y: Tensor) -> Tensor:
     """L_c = (1/BC) sum_i sum_c f_ic (log f_ic - log y^d_ic): the network comes first."""
     log_f = logits.log_softmax(1)
     return (log_f.exp() * (log_f - y.log_softmax(1))).mean()
 
 
-def compatible(y: Tensor, labels: Tensor, double_softmax: bool = False) -> Tensor:
+def compatibility_loss(y: Tensor, labels: Tensor, double_softmax: bool = False) -> Tensor:
     """L_o = -(1/B) sum_i log y^d_i[given]."""
     return functional.cross_entropy(y.softmax(1) if double_softmax else y, labels)
 
@@ -97,4 +101,4 @@ def train(run: Run, config: Config) -> Outcome:
     """Learn from the given labels, with the labels, from the learnt labels."""
     stage = Pencil(run.network(), run.labels, run.classes, config)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

@@ -13,15 +13,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
-from drpl.config.settings import Settings
+from drpl.config.settings import Common, Settings
 from drpl.detection.split import FEWEST, Split
 from drpl.errors import TrainingError
 from drpl.runs.run import Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, mixup, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Stage, TableUpdate, Terms
+from drpl.training.stage import Stage, Terms
 
 
 class SemiSupervised(Settings):
@@ -67,15 +66,17 @@ class MixedBatches(Stage):
         self.net, self.config = net, config
         self.register_buffer("shares", shares)
         self.register_buffer("targets", targets)
-        self.register_buffer("labelled", rows(clean))
-        self.register_buffer("unlabelled", rows(~clean))
+        self.register_buffer("labelled", clean.nonzero().flatten())
+        self.register_buffer("unlabelled", (~clean).nonzero().flatten())
 
-    def terms(self, x: Tensor, i: Tensor, feed: Feed) -> Terms:
+    def terms(self, x: Tensor, i: Tensor, feed: Feed, *, record: bool = False) -> Terms:
         """The loss of a mixed batch and its two regularisers."""
         c = self.config
-        x, t = mixup(x, self.targets[i], c.alpha, feed.rng)
+        x, t, main = mixup(x, self.targets[i], c.alpha, feed.rng)
         logits = self.net(x)
         p = logits.softmax(1)
+        if record:
+            feed.record(i[main], p)
         return {
             "mixup": cross_entropy(logits, t),
             "prior": c.prior * from_prior(p, self.shares),
@@ -89,7 +90,7 @@ class WarmUp(MixedBatches):
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass over the labelled samples."""
         for x, i in feed(self.labelled):
-            yield self.terms(x, i, feed)
+            yield self.terms(x, i, feed, record=True)
 
 
 class PseudoLabel(MixedBatches):
@@ -97,28 +98,23 @@ class PseudoLabel(MixedBatches):
 
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass; plain images are predicted first, then their mixtures are learnt."""
-        seen = TableUpdate(self.targets)
         for x, i in feed():
             with torch.no_grad():  # in training mode: batch norm sees plain and mixed images
-                seen[i] = self.net(x).softmax(1)
+                feed.record(i, self.net(x).softmax(1))
             yield self.terms(x, i, feed)
-        u = self.unlabelled[seen.share().visited[self.unlabelled]]
-        self.targets[u] = forgetful(seen.rows[u], self.config.forget, feed.shared_rng)
+        probs, visited = feed.predictions
+        u = self.unlabelled[visited[self.unlabelled]]
+        self.targets[u] = forget_some(probs[u], self.config.forget, feed.shared_rng)
 
 
-def forgetful(predictions: Tensor, share: float, rng: torch.Generator) -> Tensor:
+def forget_some(predictions: Tensor, share: float, rng: torch.Generator) -> Tensor:
     """Predictions [U, C], but a share of the rows uniform: against confirming one's errors."""
     count, classes = predictions.shape
     chosen = torch.randperm(count, generator=rng)[: int(share * count)].to(predictions.device)
     return predictions.index_fill(0, chosen, 1 / classes)
 
 
-def rows(mask: Tensor) -> Tensor:
-    """The indices where a mask holds."""
-    return mask.nonzero().flatten()
-
-
-def semi_supervised(
+def train_semi_supervised(
     run: Run,
     name: str,
     split: Split,
@@ -137,13 +133,13 @@ def semi_supervised(
             "label, too few to learn from; set min_labelled, raise the threshold, or train longer"
         )
     targets = one_hot(run.labels, run.classes)
-    unlabelled = rows(~split.clean)
+    unlabelled = (~split.clean).nonzero().flatten()
     draws = run.rng(name, "first targets")
     if config.ssl.warmup == "load":
         warm = WarmUp(run.network(), targets, split.clean, config.ssl, shares)
         net = run.fit(f"{name}-warmup", warm, config.warmup_schedule).net
         guessed = run.observe(f"{name}-warmup", net).probs[unlabelled]
-        targets[unlabelled] = forgetful(guessed, config.ssl.forget, draws)
+        targets[unlabelled] = forget_some(guessed, config.ssl.forget, draws)
     else:  # the released code: any class at first
         net = run.network()
         guess = torch.randint(run.classes, (len(unlabelled),), generator=draws)

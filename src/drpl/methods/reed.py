@@ -13,7 +13,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drpl.config.settings import Settings
-from drpl.detection.split import detect
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
@@ -52,6 +51,7 @@ class Bootstrap(Stage):
         """One pass."""
         for x, i in feed():
             logits = self.net(x)
+            feed.record(i, logits.softmax(1))
             own = hard(logits) if self.kind == "hard" else soft(logits)
             yield {
                 "classify": self.beta * cross_entropy(logits, self.targets[i]),
@@ -78,4 +78,4 @@ def train(run: Run, config: Config) -> Outcome:
     beta = config.beta.hard if config.kind == "hard" else config.beta.soft
     stage = Bootstrap(run.network(), one_hot(run.labels, run.classes), config.kind, beta)
     net = run.fit("train", stage, config.schedule).net
-    return Outcome(net, run.keep(detect(run.observe("train", net), run.labels, config.threshold)))
+    return run.judge("train", net, config.threshold)

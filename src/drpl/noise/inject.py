@@ -2,6 +2,8 @@
 
 import inspect
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drpl.errors import ConfigError, did_you_mean
@@ -75,3 +77,20 @@ def inject(
     changes = noise.changes(data.train, rng(seed, "noise"))
     noisy = noise.applied(data.train, changes)
     return noisy, {"seed": seed, **manifest(split(spec), noise, changes, data, noisy)}
+
+
+def corrupt(
+    data: "DatasetSplits", noise: str | None, seed: int, confusion: Path | None = None
+) -> "tuple[DatasetSplits, dict[str, Any]]":
+    """The data with the asked noise, and a manifest of it."""
+    from drpl.files import digest
+    from drpl.noise import confusion as confusions
+
+    if noise:
+        lookalikes = confusions.read(confusion) if confusion else None
+        noisy, manifest = inject(data, noise, seed, lookalikes)
+        return replace(data, train=noisy), manifest
+    truth = data.train.truth
+    wrong = None if truth is None else float(truth.is_noisy(data.train.labels).double().mean())
+    labels_digest = digest(data.train.labels.numpy().tobytes())
+    return data, {"spec": None, "nominal": None, "realised": wrong, "labels_digest": labels_digest}

@@ -28,7 +28,7 @@ def find(places: Iterable[Path | str]) -> list[Result]:
         if not found:
             raise RunError(f"{place} is not the folder of a run: it has no result.json")
         folders |= dict.fromkeys(found)
-    return [Result.so_far(folder) for folder in folders]
+    return [Result.load_partial(folder) for folder in folders]
 
 
 def arrays(run: Result, name: str, *keys: str) -> Arrays | None:

@@ -6,9 +6,8 @@ find_label_issues(embeddings, labels)  # indices of wrong labels, worst first
 DRPLClassifier().fit(embeddings, labels).predict(new)
 """
 
-import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,11 +22,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays, as_pixels
-from drpl.runs import execute as pipeline
 from drpl.runs import model
+from drpl.runs.execute import execute
+from drpl.runs.experiment import Execution, Experiment, Goal
 
 Array = NDArray[Any]
-Changes = Mapping[str, Any] | Iterable[str]  # {"width": 32} or ["width=32"]
 
 
 class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
@@ -35,8 +34,8 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     `X` is [N, D] for vectors and [N, H, W], [N, H, W, C] or [N, C, H, W] for images (uint8, or
     floats in 0..1); `y` holds labels of any kind. `method`, `preset` and `device` are those of
-    `drpl.train`; `settings` is a mapping such as `{"width": 32}` or a list such as `["width=32"]`;
-    an integer `random_state` is the seed. Nothing is left on disk. After `fit` there are
+    `drpl.train`; `settings` is a mapping such as `{"width": 32}`; an integer `random_state` is the
+    seed. Nothing is left on disk. After `fit` there are
 
     classes_        the labels, in the order of the columns of `predict_proba`
     label_noise_    for each sample the probability that its label is wrong
@@ -50,7 +49,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         method: str = "drpl",
         *,
         preset: str | list[str] | None = None,
-        settings: Changes | None = None,
+        settings: Mapping[str, Any] | None = None,
         random_state: int | RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,
@@ -66,9 +65,9 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Train on labels of which some may be wrong."""
         return self._fit(X, y, "train")
 
-    def _fit(self, samples: ArrayLike, y: ArrayLike, goal: str) -> Self:
+    def _fit(self, samples: ArrayLike, y: ArrayLike, goal: Goal) -> Self:
         """Train as far as the goal says, in a folder that is then removed."""
-        if are_images(samples):
+        if _are_images(samples):
             x, labels = check_X_y(
                 samples, y, allow_nd=True, ensure_min_samples=2, dtype="numeric", estimator=self
             )
@@ -82,18 +81,21 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         data = arrays(x, numbers, classes=[str(name) for name in self.classes_])
         with tempfile.TemporaryDirectory(prefix="drpl-") as folder:
-            pipeline.train(
+            experiment = Experiment.build(
                 data,
                 method=self.method,
                 preset=self.preset,
-                settings=texts(self.settings),
-                seed=seed(self.random_state),
-                device=self.device,
-                out=folder,
-                save_every=float("inf"),
-                quiet=not self.verbose,
+                settings=self.settings,
+                seed=_choose_seed(self.random_state),
                 goal=goal,
             )
+            execution = Execution(
+                folder=Path(folder),
+                device=self.device,
+                save_every=float("inf"),
+                quiet=not self.verbose,
+            )
+            execute(experiment, execution)
             self.model_ = model.load(folder)
             with np.load(Path(folder) / "samples.npz") as table:
                 judged = dict(table)
@@ -106,7 +108,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict_proba(self, X: ArrayLike) -> Array:  # noqa: N803
         """The probability of each of `classes_`. [N, C]"""
         check_is_fitted(self)
-        if are_images(X):
+        if _are_images(X):
             x = check_array(X, allow_nd=True, estimator=self)
         else:
             x = validate_data(self, X, reset=False, dtype=np.float32)
@@ -137,7 +139,7 @@ def find_label_issues(
     return_scores: bool = False,
     method: str = "drpl",
     preset: str | list[str] | None = None,
-    settings: Changes | None = None,
+    settings: Mapping[str, Any] | None = None,
     random_state: int | RandomState | None = 1,
     device: str | None = None,
     verbose: bool = False,
@@ -169,20 +171,12 @@ def find_label_issues(
     return table.sort_values("label_noise", ascending=False, kind="stable")
 
 
-def are_images(samples: Any) -> bool:
+def _are_images(samples: Any) -> bool:
     """Whether there are more axes than those of vectors [N, D]."""
     return (samples if hasattr(samples, "ndim") else np.asarray(samples)).ndim > 2
 
 
-def texts(settings: Changes | None) -> list[str]:
-    """Settings as texts for `drpl.train`."""
-    if not isinstance(settings, Mapping):
-        return list(settings or ())
-    plain = json.dumps(dict(settings), default=lambda number: number.item())  # NumPy's numbers
-    return [f"{name}={json.dumps(value)}" for name, value in json.loads(plain).items()]
-
-
-def seed(random_state: int | RandomState | None) -> int:
+def _choose_seed(random_state: int | RandomState | None) -> int:
     """An integer is the seed itself; else one is drawn, as is scikit-learn's custom."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)

@@ -1,61 +1,58 @@
-"""From data to a finished run folder: what `drpl train` and `drpl.train` do."""
+"""From an experiment to a finished run folder: what `drpl train` and `drpl.train` do."""
 
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 import torch
 
-from drpl.config.compose import Common, compose, default_preset, read_toml
-from drpl.config.from_data import chosen
-from drpl.data import sources as sources
-from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
-from drpl.data.outside import with_outside
-from drpl.distributed import barrier, processes, rank
+from drpl.config.settings import Common
+from drpl.data.dataset import Dataset, Origin
+from drpl.detection.metrics import score
+from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
-from drpl.files import digest, slugify, write_atomic, write_json
-from drpl.networks.build import CUSTOM, Builder
-from drpl.noise import confusion as alike
-from drpl.noise.inject import inject
-from drpl.registry import METHODS, find
+from drpl.files import read_json, write_atomic, write_json
+from drpl.networks.build import Builder
+from drpl.registry import DATASETS
+from drpl.report import gallery
+from drpl.runs import model
 from drpl.runs.display import Display
-from drpl.runs.folder import Result
-from drpl.runs.loggers import Logs, wanted
-from drpl.runs.record import finish, provenance
-from drpl.runs.run import Machine, Outcome, Run
+from drpl.runs.driver import FolderDriver
+from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, Recipe
+from drpl.runs.folder import (
+    Arrays,
+    Result,
+    find_accuracy,
+    find_difference,
+    list_splits,
+    read_history,
+    read_split,
+    sum_costs,
+    write_samples,
+)
+from drpl.runs.loggers import Logs, check_loggers
+from drpl.runs.run import Context, OracleRun, Outcome, Run
+from drpl.training.evaluate import predict
 
-Method = Callable[[Run, Any], Outcome]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A method ready to run: its name, its two goals, its settings."""
-
-    name: str
-    train: Method
-    detect: Method
-    config: Common
-    oracle: bool = False  # is told the truth
-
-    def towards(self, goal: str) -> Method:
-        """What to run for a goal: `train`, or only `detect`."""
-        return self.train if goal == "train" else self.detect
+COMMANDS = ("drpl", "__main__")
 
 
 def train(
-    data: str | DatasetSplits | Dataset,
+    data: AnyData,
     *,
-    method: str | Method = "drpl",
+    method: str | Recipe = "drpl",
     config: Common | None = None,
     network: Builder | None = None,
     noise: str | None = None,
-    ood: str | DatasetSplits | Dataset | None = None,
+    ood: AnyData | None = None,
     confusion: Path | str | None = None,
     preset: str | Iterable[str] | None = None,
-    settings: Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
     seed: int = 1,
     out: Path | str | None = None,
     device: str | None = None,
@@ -63,185 +60,82 @@ def train(
     track_every: int = 0,
     log: str | Iterable[str] | None = None,
     quiet: bool = False,
-    goal: str = "train",
+    goal: Goal = "train",
 ) -> Result:
     """Train a method on a data set, judge its labels, and write everything to a folder.
 
     `data` is a name, a path, or a data set in memory. `method` is a name, or a function of one's
     own with its `config`. `network`, a function of the images' shape and the number of classes,
-    takes the place of the one that the settings name. `settings` are texts such as
-    `"relabel.begin=20"`. Some noises draw on `ood`, a data set of other classes, or on
+    takes the place of the one that the settings name. `settings` is a mapping such as
+    `{"relabel": {"begin": 20}}`. Some noises draw on `ood`, a data set of other classes, or on
     `confusion`, a file that says which classes look alike. `log` names other places that show
-    the epochs: tensorboard, wandb. Run it again with the same arguments to continue where it
-    stopped.
+    the epochs: tensorboard, wandb. `track_every` observes every loss each so many epochs, which
+    takes additional passes. Run it again with the same arguments to continue where it stopped.
     """
-    names = wanted(log)
+    execution = Execution(
+        folder=Path(out) if out else None,
+        device=device,
+        save_every=save_every,
+        track_every=track_every,
+        loggers=check_loggers(log),
+        quiet=quiet,
+    )
     with processes():
-        loaded = with_outside(as_data(data), ood)
-        presets = preset_names(preset, loaded)
-        recipe = prepare(method, config, presets, suited(settings, preset, method, loaded))
-        if network:
-            recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
-        loaded, manifest = corrupted(loaded, noise, seed, confusion)
-        folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
-        about = described(recipe, loaded, manifest, presets, seed)
-        claim(folder, about)
-        first = rank() == 0
-        with (
-            Display(quiet=quiet or not first) as display,
-            Logs(folder, names if first else (), about, display) as logs,
-        ):
-            if finished := already(folder, goal):
-                logs.follow()
-                return finished
-            machine = Machine(choose_device(device), save_every, track_every)
-            if first:
-                write_json(folder / "noise.json", manifest)
-                made = provenance(machine, loaded.origin, confusion)
-                write_json(folder / "provenance.json", made)
-            hidden = replace(loaded, train=replace(loaded.train, truth=None))
-            display.notes(loaded.notes)
-            truth = loaded.train.truth if recipe.oracle else None
-            run = Run(hidden, recipe.config, seed, folder, machine, display, network, truth, logs)
-            outcome = recipe.towards(goal)(run, recipe.config)
-            head = headed(recipe, loaded, manifest, seed, goal)
-            finish(folder, outcome, loaded, recipe.config, machine, head)
-    return Result.load(folder)
+        experiment = Experiment.build(
+            data,
+            method=method,
+            config=config,
+            network=network,
+            noise=noise,
+            ood=ood,
+            confusion=confusion,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            goal=goal,
+        )
+        return execute(experiment, execution)
 
 
-def detect(data: str | DatasetSplits | Dataset, **arguments: Any) -> Result:
+def detect(data: AnyData, **arguments: Any) -> Result:
     """Find wrong labels only: like `train`, but without training the final model."""
     return train(data, goal="detect", **arguments)
 
 
-def preset_names(preset: str | Iterable[str] | None, data: DatasetSplits) -> list[str]:
-    """The presets asked for, or the one that suits the data."""
-    names = [preset] if isinstance(preset, str) else list(preset or ())
-    return names or [default_preset(data.name, vectors=len(data.train.images.shape) == 1)]
+def execute(experiment: Experiment, execution: Execution) -> Result:
+    """Carry out an experiment in its folder, or continue it where it stopped."""
+    folder = execution.folder or experiment.default_folder()
+    first = rank() == 0
+    _claim(folder, experiment)
+    if execution.threads:
+        torch.set_num_threads(execution.threads)
+    with (
+        Display(quiet=execution.quiet or not first) as display,
+        Logs(folder, execution.loggers if first else (), experiment.describe(), display) as logs,
+    ):
+        if finished := _find_finished(folder, experiment.goal):
+            logs.follow()
+            return finished
+        device = choose_device(execution.device)
+        if first:
+            write_json(folder / "noise.json", experiment.manifest)
+            write_json(folder / "provenance.json", _trace(experiment, execution, device))
+        display.notes(experiment.data.notes)
+        context = Context.build(experiment, device)
+        driver = FolderDriver(context, folder, execution, display, logs)
+        outcome = experiment.recipe(make_run(experiment, context, driver), experiment.config)
+        _finish(folder, experiment, context, outcome)
+    return Result.load(folder)
 
 
-def suited(
-    settings: Iterable[str],
-    preset: str | Iterable[str] | None,
-    method: str | Method,
-    data: DatasetSplits,
-) -> list[str]:
-    """The settings asked for, over those that the data choose where no preset was named."""
-    own = chosen(data, method) if isinstance(method, str) and not preset else []
-    return [*own, *settings]
-
-
-def as_data(data: str | DatasetSplits | Dataset) -> DatasetSplits:
-    """Whatever the user gave, as a data set with its normalisation."""
-    if isinstance(data, str):
-        return sources.load(data)
-    if isinstance(data, Dataset):
-        data = DatasetSplits("data", data, None, *statistics(data.images))
-    check_every_class(data.train.labels, data.train.classes)
-    return data
-
-
-def prepare(
-    method: str | Method, config: Common | None, presets: list[str], settings: Iterable[str]
-) -> Recipe:
-    """The method and its checked settings."""
-    if not isinstance(method, str):
-        if config is None:
-            raise ConfigError("a method of your own needs its settings: pass config=...")
-        return Recipe(Path(inspect.getfile(method)).stem, method, method, config)
-    module = find("method", method, METHODS).load()
-    config = config or compose(module.Config, method, presets, settings)
-    detect_only = getattr(module, "detect_noise", module.train)
-    return Recipe(method, module.train, detect_only, config, getattr(module, "ORACLE", False))
-
-
-def corrupted(
-    data: DatasetSplits, noise: str | None, seed: int, confusion: Path | str | None = None
-) -> tuple[DatasetSplits, dict[str, Any]]:
-    """The data with the asked noise, and a manifest of it."""
-    if noise:
-        lookalikes = alike.read(Path(confusion)) if confusion else None
-        noisy, manifest = inject(data, noise, seed, lookalikes)
-        return replace(data, train=noisy), manifest
-    truth = data.train.truth
-    wrong = None if truth is None else float(truth.is_noisy(data.train.labels).double().mean())
-    labels_digest = digest(data.train.labels.numpy().tobytes())
-    return data, {"spec": None, "nominal": None, "realised": wrong, "labels_digest": labels_digest}
-
-
-def default_folder(dataset: str, noise: str | None, method: str, seed: int) -> Path:
-    """runs/digits-uniform-0.6/drpl/seed-1."""
-    case = dataset if noise is None else f"{dataset}-{noise}"
-    return Path("runs") / slugify(case) / method / f"seed-{seed}"
-
-
-def described(
-    recipe: Recipe, data: DatasetSplits, manifest: dict[str, Any], presets: list[str], seed: int
-) -> dict[str, Any]:
-    """All that decides what comes out of a run."""
-    run = {
-        "method": recipe.name,
-        "dataset": data.name,
-        "samples": len(data.train),
-        "classes": len(data.train.classes),
-        "labels": manifest["labels_digest"],
-        "noise": manifest["spec"] or "none",
-        "preset": ", ".join(presets),
-        "seed": seed,
-    }
-    return {"run": run, "settings": recipe.config.model_dump(mode="json", exclude_none=True)}
-
-
-def headed(
-    recipe: Recipe, data: DatasetSplits, manifest: dict[str, Any], seed: int, goal: str
-) -> dict[str, Any]:
-    """The first lines of `result.json`: what was run on what."""
-    return {
-        "method": recipe.name,
-        "goal": goal,
-        "dataset": data.name,
-        "samples": len(data.train),
-        "classes": list(data.train.classes),
-        "noise": {key: manifest[key] for key in ("spec", "nominal", "realised")},
-        "seed": seed,
-    }
-
-
-def claim(folder: Path, wanted: dict[str, Any]) -> None:
-    """Take a folder for this run, or say that another run lives there."""
-    path = folder / "config.toml"
-    if path.exists():
-        found = flat(read_toml(path))
-        asked = flat(wanted)
-        for key in sorted(found.keys() | asked.keys(), key=lambda k: (k.split(".")[0], k)):
-            if found.get(key) != asked.get(key):
-                name = key.removeprefix("run.").removeprefix("settings.")
-                raise RunError(
-                    f"run folder {folder} was made with {name} {found.get(key)}, but "
-                    f"{asked.get(key)} was asked for; use another folder or the same settings"
-                )
-    barrier()
-    if rank() == 0 and not path.exists():
-        write_atomic(path, tomli_w.dumps(wanted))
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"a.b": value, ...}."""
-    pairs: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            pairs |= flat(value, f"{prefix}{key}.")
-        else:
-            pairs[prefix + key] = value
-    return pairs
-
-
-def already(folder: Path, goal: str) -> Result | None:
-    """The result, if this run was finished before with at least this goal."""
-    if not (folder / "result.json").exists():
-        return None
-    result = Result.load(folder)
-    return result if result.summary["goal"] in ("train", goal) else None
+def make_run(experiment: Experiment, context: Context, driver: Any) -> Run:
+    """What the method is given; only an oracle's run has the truth."""
+    if not experiment.method.oracle:
+        return Run(context, driver)
+    truth = experiment.data.train.truth
+    if truth is None:
+        raise ConfigError("an oracle needs the true labels, and these data come without them")
+    return OracleRun(context, driver, truth)
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -257,3 +151,139 @@ def choose_device(name: str | None) -> torch.device:
             f"device {chosen!r} cannot be used: {str(error).splitlines()[0]}"
         ) from None
     return device
+
+
+def list_versions() -> dict[str, str]:
+    """What computed the numbers."""
+    packages = ("drpl", "torch", "numpy", "scipy", "scikit-learn")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def _claim(folder: Path, experiment: Experiment) -> None:
+    """Take a folder for this experiment, or say that another one lives there."""
+    if difference := find_difference(folder, experiment.describe()):
+        raise RunError(
+            f"run folder {folder} was made with {difference} was asked for; "
+            "use another folder or the same settings"
+        )
+    barrier()
+    if rank() == 0 and not (folder / "config.toml").exists():
+        write_atomic(folder / "config.toml", experiment.toml)
+
+
+def _find_finished(folder: Path, goal: Goal) -> Result | None:
+    """The result, if this run was finished before with at least this goal."""
+    if not (folder / "result.json").exists():
+        return None
+    result = Result.load(folder)
+    return result if result.summary["goal"] in ("train", goal) else None
+
+
+def _trace(experiment: Experiment, execution: Execution, device: torch.device) -> dict[str, Any]:
+    """Where and by what a run was made, and from what data."""
+    called = Path(sys.argv[0]).stem in COMMANDS
+    origin, confusion = experiment.data.origin, experiment.confusion
+    return {
+        "versions": list_versions(),
+        "device": str(device),
+        "processes": world(),
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "track_every": execution.track_every,
+        "command": shlex.join(["drpl", *sys.argv[1:]]) if called else None,
+        "data": origin and _trace_data(origin),
+        "confusion": confusion and str(confusion.resolve()),
+    }
+
+
+def _trace_data(origin: Origin) -> dict[str, Any]:
+    """All that decides which images a data set has; paths hold from any folder."""
+
+    def resolve(what: str) -> str:
+        return what if what.partition(":")[0] in DATASETS else str(Path(what).resolve())
+
+    options = origin.read_options
+    return {
+        "what": resolve(origin.what),
+        "ood": origin.ood and resolve(origin.ood),
+        "size": options.size,
+        "limit": options.limit,
+        "data_dir": options.data_dir and str(options.data_dir.resolve()),
+        "outside": list(options.outside),
+        "skip_broken": options.skip_broken,
+    }
+
+
+def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Outcome) -> None:
+    """Write samples, model and, last, `result.json`."""
+    data, manifest = experiment.data, experiment.manifest
+    images = data.train.images
+    probs = predict(outcome.net, images, context.eval_transform, context.device).exp()
+    if rank() > 0:
+        barrier()
+        return
+    model.save(folder, outcome.net, experiment.config, data)
+    table = _tabulate(data.train, outcome, probs)
+    write_samples(folder, table, data.train.classes, data.train.paths)
+    rows = read_history(folder)
+    splits = list_splits(folder, rows)
+    _write_gallery(folder, data.train, table, splits)
+    wrong = table.get("wrong")
+    write_json(
+        folder / "result.json",
+        {
+            "method": experiment.method.name,
+            "goal": experiment.goal,
+            "dataset": data.name,
+            "samples": len(data.train),
+            "classes": list(data.train.classes),
+            "noise": {key: manifest[key] for key in ("spec", "nominal", "realised")},
+            "seed": experiment.seed,
+            "accuracy": find_accuracy(rows),
+            "flagged": int((~outcome.split.clean).sum()),
+            "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
+            "notes": list(data.notes),
+            "stages": [_score_split(folder, stage, wrong) for stage in splits],
+            **sum_costs(rows),
+            "versions": list_versions(),
+        },
+    )
+    barrier()
+
+
+def _tabulate(train: Dataset, outcome: Outcome, probs: torch.Tensor) -> Arrays:
+    """What is known of every sample, and the truth where there is one."""
+    split = outcome.split
+    confidence, suggested = probs.max(1)
+    table = {
+        "given": train.labels.numpy(),
+        "suggested": suggested.numpy(),
+        "confidence": confidence.numpy(),
+        "loss": split.losses.numpy(),
+        "p_noisy": split.noisy.numpy(),
+        "flagged": (~split.clean).numpy(),
+    }
+    if train.truth is not None:
+        table["true"] = train.truth.labels.numpy()
+        table["wrong"] = train.truth.is_noisy(train.labels).numpy()
+        table["in_distribution"] = train.truth.in_distribution.numpy()
+    return table
+
+
+def _write_gallery(folder: Path, train: Dataset, table: Arrays, splits: list[str]) -> None:
+    """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
+    if len(train.images.shape) != 3:
+        return
+    judged = [read_split(folder, stage)["noisy"] for stage in splits]
+    ids = gallery.choose(table, judged, len(train.classes)).ids
+    pixels = train.images.load(torch.tensor(ids))
+    gallery.write(folder / "gallery.npz", ids, pixels.cpu().numpy())
+
+
+def _score_split(folder: Path, stage: str, wrong: Any) -> dict[str, Any]:
+    """What a split decided and, where the truth is known, how well."""
+    record = read_json(folder / "splits" / f"{stage}.json")
+    if wrong is not None:
+        arrays = read_split(folder, stage)
+        record["detection"] = score(arrays["losses"], arrays["clean"], wrong)
+    return record

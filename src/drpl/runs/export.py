@@ -42,13 +42,13 @@ class Deployed(nn.Module):
         net = copy.deepcopy(trained.net)
         # The exporters want weights in the plain order; training has the channels last.
         self.net = net.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-        self.view = trained.view
+        self.transform = trained.transform
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
         """uint8 [N, C, H, W] or float [N, D] -> probabilities [N, classes]."""
         no_draws = samples[:, :0]
-        logits: Tensor = self.net(self.view(samples, no_draws))
+        logits: Tensor = self.net(self.transform(samples, no_draws))
         return logits.softmax(1)
 
 
@@ -64,13 +64,13 @@ def export(
     if to not in FORMATS:
         raise ConfigError(f"unknown format {to!r}; {did_you_mean(to, FORMATS)}")
     form, trained = FORMATS[to], model.load(run, network)
-    samples = made_up(trained, SHOWN)
-    with quiet():
+    samples = _make_samples(trained, SHOWN)
+    with _silence():
         any_number = {0: torch.export.Dim("batch", min=1)}
         program = torch.export.export(
             Deployed(trained), (samples[:2],), dynamic_shapes=(any_number,)
         )
-        content = form.write(program, described(trained))
+        content = form.write(program, _describe(trained))
         after = form.read(content)(samples)
     difference = float((after - trained.predict(TensorImages(samples))).abs().max())
     if not difference <= TOLERANCE:  # NaN too
@@ -82,17 +82,17 @@ def export(
     return difference
 
 
-def made_up(trained: Model, count: int) -> Tensor:
+def _make_samples(trained: Model, count: int) -> Tensor:
     """Random samples of the kind that the model was trained on."""
     draws = rng("samples to compare")
     if len(trained.shape) == 3:
         size = (count, *trained.shape)
         return torch.randint(0, 256, size, dtype=torch.uint8, generator=draws)
-    mean, std = torch.tensor(trained.view.mean), torch.tensor(trained.view.std)
+    mean, std = torch.tensor(trained.transform.mean), torch.tensor(trained.transform.std)
     return mean + std * torch.randn(count, *trained.shape, generator=draws)
 
 
-def described(trained: Model) -> About:
+def _describe(trained: Model) -> About:
     """What a user of the file should know, as texts."""
     images = len(trained.shape) == 3
     return {
@@ -100,14 +100,14 @@ def described(trained: Model) -> About:
         "input": "uint8 images [N, C, H, W], 0..255" if images else "float32 vectors [N, D]",
         "shape": json.dumps(trained.shape),
         "output": "probabilities [N, classes]",
-        "mean": json.dumps(trained.view.mean),  # for information: applied inside
-        "std": json.dumps(trained.view.std),
-        "crop": json.dumps(trained.view.crop),
+        "mean": json.dumps(trained.transform.mean),  # for information: applied inside
+        "std": json.dumps(trained.transform.std),
+        "crop": json.dumps(trained.transform.crop),
     }
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Without what the exporters say about themselves."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

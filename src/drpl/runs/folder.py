@@ -1,4 +1,9 @@
-"""A run folder, read back. Needs neither torch nor the data set."""
+"""The folder of a run: what is written into it, and how it is read back without torch.
+
+config.toml       what ran            result.json       written last: its presence means that
+history.jsonl     a line per epoch                      all is there
+evidence/ splits/ by stage            samples.csv, .npz one row a training image
+"""
 
 import json
 import tomllib
@@ -7,11 +12,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from drpl.config.compose import flatten, read_toml
 from drpl.errors import RunError
-from drpl.runs import history
+from drpl.files import explain_write_errors, read_json, write_arrays, write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Row = dict[str, Any]  # of the history: stage, epoch, rate, terms, accuracy, images, seconds
+Arrays = dict[str, NDArray[Any]]
+HISTORY = "history.jsonl"
 
 
 @dataclass(frozen=True)
@@ -25,40 +38,38 @@ class Result:
     @classmethod
     def load(cls, folder: Path | str) -> "Result":
         """Read a finished run."""
-        path = Path(folder) / "result.json"
-        try:
-            return cls(Path(folder), json.loads(path.read_text()))
-        except FileNotFoundError:
-            if (Path(folder) / "config.toml").exists():
-                raise RunError(
-                    f"the run in {folder} is not finished; run its command again"
-                ) from None
-            raise RunError(f"{folder} is not the folder of a run: it has no result.json") from None
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path} is damaged: {error}") from error
+        folder = Path(folder)
+        if (folder / "result.json").exists():
+            return cls(folder, read_json(folder / "result.json"))
+        if (folder / "config.toml").exists():
+            raise RunError(f"the run in {folder} is not finished; run its command again")
+        raise RunError(f"{folder} is not the folder of a run: it has no result.json")
 
     @classmethod
-    def so_far(cls, folder: Path | str) -> "Result":
+    def load_partial(cls, folder: Path | str) -> "Result":
         """Read a run that may still be training: what it has found by now, None for the rest."""
         folder = Path(folder)
         if (folder / "result.json").exists() or not (folder / "config.toml").exists():
             return cls.load(folder)
         try:
             about = tomllib.loads((folder / "config.toml").read_text("utf-8"))["run"]
-            noise, origin = (read_json(folder / f"{name}.json") for name in ("noise", "provenance"))
-            rows = history.read(folder / "history.jsonl")
-            stages = [read_json(folder / "splits" / f"{s}.json") for s in split_names(folder, rows)]
+            noise, origin = (
+                read_json(path) if (path := folder / f"{name}.json").exists() else {}
+                for name in ("noise", "provenance")
+            )
+            rows = read_history(folder)
+            names = list_splits(folder, rows)
             summary = {
                 **{key: about[key] for key in ("method", "dataset", "samples", "seed")},
                 "goal": None,
                 "classes": noise.get("classes") or [str(k) for k in range(about["classes"])],
                 "noise": {key: noise.get(key) for key in ("spec", "nominal", "realised")},
-                "accuracy": history.tested(rows),
+                "accuracy": find_accuracy(rows),
                 "flagged": None,
                 "detection": None,
                 "notes": [],
-                "stages": stages,
-                **history.costs(rows),
+                "stages": [read_json(folder / "splits" / f"{name}.json") for name in names],
+                **sum_costs(rows),
                 "versions": origin.get("versions", {}),
             }
         except (OSError, ValueError, KeyError) as error:
@@ -84,9 +95,9 @@ class Result:
         return pd.read_csv(self.folder / "samples.csv", dtype=names, keep_default_na=False)
 
     @cached_property
-    def history(self) -> list[history.Row]:
+    def history(self) -> list[Row]:
         """One row an epoch."""
-        return history.read(self.folder / "history.jsonl")
+        return read_history(self.folder)
 
     def suspicious(self, count: int = 10) -> "pd.DataFrame":
         """The images whose labels are most probably wrong, worst first."""
@@ -94,13 +105,86 @@ class Result:
         return ranked.head(count)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file, or nothing if it is not there yet."""
-    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
+def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
+    """In words, the first way in which the run that lives in a folder differs from `wanted`."""
+    path = folder / "config.toml"
+    if not path.exists():
+        return None
+    found, asked = flatten(read_toml(path)), flatten(wanted)
+    for key in sorted(found.keys() | asked.keys(), key=lambda key: (key.split(".")[0], key)):
+        if found.get(key) != asked.get(key):
+            name = key.removeprefix("run.").removeprefix("settings.")
+            return f"{name} {found.get(key)}, but {asked.get(key)}"
+    return None
 
 
-def split_names(folder: Path, rows: list[history.Row]) -> list[str]:
+def append_history(folder: Path, row: Row) -> None:
+    """Add an epoch."""
+    path = folder / HISTORY
+    with explain_write_errors(path), path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def drop_history(folder: Path, stage: str, after: int) -> None:
+    """Drop the epochs of a stage that its checkpoint does not vouch for."""
+    kept = [row for row in read_history(folder) if row["stage"] != stage or row["epoch"] <= after]
+    write_atomic(folder / HISTORY, "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def read_history(folder: Path) -> list[Row]:
+    """All whole lines; a kill may have torn the last one."""
+    path, rows = folder / HISTORY, []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows
+
+
+def find_accuracy(rows: list[Row]) -> dict[str, float | None]:
+    """Test accuracy of the latest stage: after its last epoch, and after its best one."""
+    found = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
+    known = found and found[-1] is not None
+    return {"last": found[-1] if known else None, "best": max(found) if known else None}
+
+
+def sum_costs(rows: list[Row]) -> dict[str, float]:
+    """What the epochs took."""
+    return {
+        "epochs": len(rows),
+        "images": sum(row["images"] for row in rows),
+        "seconds": round(sum(row["seconds"] for row in rows), 1),
+    }
+
+
+def list_splits(folder: Path, rows: list[Row]) -> list[str]:
     """The stages that were followed by a split, as they were trained, then splits by several."""
     stages = dict.fromkeys(row["stage"] for row in rows)
     known = {path.stem for path in (folder / "splits").glob("*.json")}
     return [*(name for name in stages if name in known), *sorted(known - stages.keys())]
+
+
+def read_split(folder: Path, stage: str) -> Arrays:
+    """The per-sample tables of a split: losses, noisy, clean."""
+    with np.load(folder / "splits" / f"{stage}.npz") as arrays:
+        return dict(arrays)
+
+
+def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: Any) -> None:
+    """`samples.csv` for people and `samples.npz` for programs."""
+    import pandas as pd
+
+    write_arrays(folder / "samples.npz", table)
+    names = np.array(classes, dtype=object)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(len(table["given"])),
+            "path": paths or "",
+            "given_label": names[table["given"]],
+            "suggested_label": names[table["suggested"]],
+            **{key: table[key] for key in ("confidence", "loss", "p_noisy", "flagged")},
+        }
+    )
+    text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_atomic(folder / "samples.csv", text)

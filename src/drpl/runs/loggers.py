@@ -1,4 +1,4 @@
-"""Other places that show a run's diary: TensorBoard, and Weights & Biases.
+"""Other places that show a run's history: TensorBoard, and Weights & Biases.
 
 They are fed from `history.jsonl` itself, so they show what it says, also after a run was continued.
 `loggers.json` in the run folder keeps how many of its rows each has been sent.
@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from drpl.errors import ConfigError
-from drpl.files import write_json
+from drpl.files import read_json, write_json
 from drpl.registry import Entry, find
-from drpl.runs import history
 from drpl.runs.display import Display
-from drpl.runs.model import read_json
+from drpl.runs.folder import Row, read_history
 
 LOGGERS = {
     "tensorboard": Entry(
@@ -87,7 +86,7 @@ class WeightsAndBiases:
         if self._run is None:
             self._run = import_module(MODULES["wandb"]).init(
                 project=os.environ.get("WANDB_PROJECT", "drpl"),
-                name=titled(self._about["run"]),
+                name=make_title(self._about["run"]),
                 config=self._about,
                 dir=str(self._folder),
                 id=self._memory.get("id"),  # None: a new run, which is given one
@@ -108,14 +107,10 @@ class WeightsAndBiases:
 
 
 class Logs:
-    """Brings every logger up to what the diary says; one that fails is dropped, with a note."""
+    """Brings every logger up to what the history says; one that fails is dropped, with a note."""
 
     def __init__(self, folder: Path, names: Iterable[str], about: About, display: Display) -> None:
-        self._diary, self._path, self._display = (
-            folder / "history.jsonl",
-            folder / "loggers.json",
-            display,
-        )
+        self._folder, self._path, self._display = folder, folder / "loggers.json", display
         self._memory: dict[str, Memory] = read_json(self._path) if self._path.exists() else {}
         self._open: dict[str, Logger] = {}
         for name in names:
@@ -126,19 +121,19 @@ class Logs:
         """Send the rows that are new."""
         if not self._open:
             return
-        rows = history.read(self._diary)
+        rows = read_history(self._folder)
         for name, logger in list(self._open.items()):
             try:
                 self._catch_up(logger, self._memory[name], rows)
             except Exception as error:  # whatever goes wrong there, the training is worth more
                 self._drop(name, error)
 
-    def _catch_up(self, logger: Logger, memory: Memory, rows: list[history.Row]) -> None:
+    def _catch_up(self, logger: Logger, memory: Memory, rows: list[Row]) -> None:
         before = memory["rows"]
         if before > len(rows):
             memory["rows"] = logger.back(before, len(rows))
         for step, row in enumerate(rows[memory["rows"] :], memory["rows"] + 1):
-            logger.send(step, scalars(row))
+            logger.send(step, list_scalars(row))
             memory["rows"] = step
         if memory["rows"] != before:
             write_json(self._path, self._memory)
@@ -164,19 +159,19 @@ class Logs:
                 self._drop(name, failure)
 
 
-def scalars(row: history.Row) -> dict[str, float]:
+def list_scalars(row: Row) -> dict[str, float]:
     """The numbers of an epoch, each under its stage and its column."""
     columns = {key: value for key, value in row.items() if key not in ("stage", "terms")}
     columns |= {f"terms/{key}": value for key, value in row["terms"].items()}
     return {f"{row['stage']}/{key}": value for key, value in columns.items() if value is not None}
 
 
-def titled(run: dict[str, Any]) -> str:
+def make_title(run: dict[str, Any]) -> str:
     """A run in one line."""
     return f"{run['dataset']}, {run['noise']}, {run['method']}, seed {run['seed']}"
 
 
-def wanted(names: str | Iterable[str] | None) -> tuple[str, ...]:
+def check_loggers(names: str | Iterable[str] | None) -> tuple[str, ...]:
     """The loggers asked for, each once, if they and their packages are there."""
     asked = tuple(dict.fromkeys([names] if isinstance(names, str) else names or ()))
     for name in asked:

@@ -1,10 +1,8 @@
 """A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
@@ -13,12 +11,12 @@ from safetensors.torch import load as read_weights
 from safetensors.torch import save as write_weights
 from torch import Tensor, nn
 
-from drpl.config.compose import Common
+from drpl.config.settings import Common
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages, Images, TensorImages, read_ahead
 from drpl.data.transforms import Normalise
 from drpl.errors import DataError, RunError
-from drpl.files import write_atomic, write_json
+from drpl.files import read_json, write_atomic, write_json
 from drpl.networks.build import Builder, build_network
 from drpl.networks.ensemble import Ensemble
 from drpl.training.evaluate import predict
@@ -31,11 +29,11 @@ class Model:
     net: nn.Module
     classes: tuple[str, ...]
     shape: tuple[int, ...]  # (channels, height, width) before the crop, or (features,)
-    view: Normalise
+    transform: Normalise
 
     def predict(self, images: Images) -> Tensor:
         """Class probabilities. [N, C]"""
-        return predict(self.net, images, self.view, torch.device("cpu")).exp()
+        return predict(self.net, images, self.transform, torch.device("cpu")).exp()
 
 
 def save(folder: Path, net: nn.Module, config: Common, data: DatasetSplits) -> None:
@@ -57,28 +55,29 @@ def save(folder: Path, net: nn.Module, config: Common, data: DatasetSplits) -> N
     )
 
 
-def untrained(folder: Path | str, network: Builder | None = None) -> Model:
+def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     """A model like the one in the folder, with fresh weights."""
     folder = Path(folder)
     about = read_json(folder / "model.json")
     try:
         shape, classes = tuple(about["shape"]), tuple(about["classes"])
-        view = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
+        transform = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
         name, width = network or about["network"], about["width"]
         count = about.get("members", 1)
         members = [
-            build_network(name, view.output_shape(shape), len(classes), width) for _ in range(count)
+            build_network(name, transform.output_shape(shape), len(classes), width)
+            for _ in range(count)
         ]
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
     net = members[0] if count == 1 else Ensemble(*members)
-    return Model(net, classes, shape, view)
+    return Model(net, classes, shape, transform)
 
 
 def load(folder: Path | str, network: Builder | None = None) -> Model:
     """Read a model back, or say why it cannot be used; `network` is the user's own, if it was."""
     folder = Path(folder)
-    model, path = untrained(folder, network), folder / "model.safetensors"
+    model, path = load_untrained(folder, network), folder / "model.safetensors"
     try:
         model.net.load_state_dict(read_weights(path.read_bytes()))
     except FileNotFoundError:
@@ -108,10 +107,10 @@ def classify(
     batches = torch.arange(len(files)).split(batch)
     for index, (pixels, broken) in read_ahead(images.attempt, batches, images.ahead):
         whole = [files[i] for i in index.tolist() if i not in broken]
-        yield named(model, whole, pixels), list(broken.values())
+        yield _tabulate(model, whole, pixels), list(broken.values())
 
 
-def named(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFrame:
+def _tabulate(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFrame:
     """A row for each image: its class, how sure, and the probability of every class."""
     empty = torch.empty(0, len(model.classes))
     probs = model.predict(TensorImages(pixels)) if files else empty
@@ -123,13 +122,3 @@ def named(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFrame:
     }
     columns = {f"p_{name}": probs[:, number].numpy() for number, name in enumerate(model.classes)}
     return pd.DataFrame(table | columns)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of a run folder."""
-    try:
-        return dict(json.loads(path.read_text()))
-    except FileNotFoundError:
-        raise RunError(f"{path.parent} holds no model: there is no {path.name}") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged: {error}") from error

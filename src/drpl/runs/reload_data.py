@@ -11,11 +11,12 @@ from drpl.data.outside import with_outside
 from drpl.data.selection import chosen
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from drpl.files import digest
+from drpl.files import digest, read_json
+from drpl.noise.inject import corrupt
 from drpl.registry import DATASETS
-from drpl.runs.execute import as_data, corrupted
+from drpl.runs.experiment import as_splits
 from drpl.runs.folder import Result
-from drpl.runs.model import Model, read_json
+from drpl.runs.model import Model
 
 COMPARED = 64  # images on which the model must answer as it did
 AGREE, NEAR = 0.95, 0.02  # share of equal answers, and how far apart confidences may be on average
@@ -43,7 +44,7 @@ def reread(
         what = data or traced.get("what") or named(result)
         loaded = load(what, options(traced, model, read_options))
     else:
-        loaded = as_data(data)
+        loaded = as_splits(data)
     with np.load(result.folder / "samples.npz") as arrays:
         samples = dict(arrays)
     classes = tuple(result.summary["classes"])
@@ -59,7 +60,7 @@ def reread(
         loaded = with_outside(loaded, ood or traced.get("ood"))
         alike = confusion or made.get("confusion")
         seed, spec = result.summary["seed"], result.summary["noise"]["spec"]
-        train = corrupted(loaded, spec, seed, alike)[0].train
+        train = corrupt(loaded, spec, seed, Path(alike) if alike else None)[0].train
         if digest(train.labels.numpy().tobytes()) != digest(samples["given"].tobytes()):
             raise DataError(f"{spec} on {loaded.name} gives other labels than the run's; {HOW}")
     check_same(train, model, samples, result)

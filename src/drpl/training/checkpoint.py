@@ -27,6 +27,7 @@ class Checkpoint:
     optimizer: dict[str, Any] | None
     tracked: Tensor  # [E, 2, N] losses and margins observed so far
     best: Best | None = None  # kept only while a stage that wants it is under way
+    predictions: dict[str, Tensor] | None = None  # the state of the stage's PredictionMean
 
     @property
     def finished(self) -> bool:

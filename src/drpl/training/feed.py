@@ -1,18 +1,27 @@
 """An epoch's access to the images: shuffled, augmented, in batches."""
 
 from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from drpl.data.images import Images, loaded
 from drpl.data.transforms import Transform
-from drpl.distributed import agree_on_batchnorm, rank, world
+from drpl.distributed import agree_on_batchnorm, all_reduce_sum, rank, world
 from drpl.errors import TrainingError
 from drpl.randomness import Key, rng
 from drpl.training.evaluate import predict
 
 SMALLEST = 6  # a last batch below this is skipped, as in the released code: too few for batch norm
+
+
+class EpochPredictions(NamedTuple):
+    """What the training forwards of one epoch predicted."""
+
+    probs: Tensor  # [N, C] mean of a sample's predictions; C is 0 if nothing was recorded
+    visited: Tensor  # [N] bool
 
 
 class Feed:
@@ -21,14 +30,15 @@ class Feed:
     def __init__(
         self,
         images: Images,
-        augment: Transform,
-        still: Transform,
+        train_transform: Transform,
+        eval_transform: Transform,
         batch_size: int,
         epoch: int,
         key: Key,
         device: torch.device,
     ) -> None:
-        self.images, self.augment, self.still = images, augment, still
+        self.images = images
+        self.train_transform, self.eval_transform = train_transform, eval_transform
         self.batch_size = batch_size
         self.epoch = epoch  # 1, 2, 3, ...
         self.key, self.device = (*key, epoch), device
@@ -36,6 +46,8 @@ class Feed:
         self.shared_rng = rng(*self.key, "shared")  # the same on every process: whom to relabel
         self.passes = 0
         self.served = 0  # images shown to a network so far, on all processes together
+        self._sums: Tensor | None = None  # [N, C] of recorded predictions
+        self._counts = torch.zeros(len(images), device=device)
 
     def __call__(
         self, subset: Tensor | None = None, *, views: int = 1, batch_size: int | None = None
@@ -49,14 +61,15 @@ class Feed:
         whole = torch.arange(len(self.images)) if subset is None else subset.cpu()
         order = whole[torch.randperm(len(whole), generator=rng(*key, "order"))]
         # A row for every sample, so a view does not depend on the batch it comes in.
-        shape = (views, len(self.images), self.augment.num_uniforms)
+        shape = (views, len(self.images), self.train_transform.num_uniforms)
         uniforms = torch.rand(shape, generator=rng(*key, "views"))
-        for index, pixels in loaded(self.images, self._own(order, batch_size or self.batch_size)):
+        batches = self._own_parts(order, batch_size or self.batch_size)
+        for index, pixels in loaded(self.images, batches):
             pixels = pixels.to(self.device, non_blocking=True)
             self.served += len(index) * views * world()
-            yield *(self.augment(pixels, u[index]) for u in uniforms), index.to(self.device)
+            yield *(self.train_transform(pixels, u[index]) for u in uniforms), index.to(self.device)
 
-    def forever(
+    def cycle(
         self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
     ) -> Iterator[tuple[Tensor, ...]]:
         """Pass after pass, for the shorter of two sets that are walked side by side."""
@@ -65,16 +78,31 @@ class Feed:
         while True:
             yield from self(subset, views=views, batch_size=batch_size)
 
-    def look(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
+    def predict_all(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         """Log-probabilities of every sample as `net` sees it now, in evaluation mode. [N, C]"""
         self.passes += 1
         self.served += len(self.images)
         agree_on_batchnorm(net)
-        view = self.augment if augmented else self.still
+        transform = self.train_transform if augmented else self.eval_transform
         key = (*self.key, self.passes)
-        return predict(net, self.images, view, self.device, key).to(self.device)
+        return predict(net, self.images, transform, self.device, key).to(self.device)
 
-    def _own(self, order: Tensor, batch_size: int) -> list[Tensor]:
+    def record(self, i: Tensor, probs: Tensor) -> None:
+        """Note what a training forward predicted for the samples `i`: evidence at no cost."""
+        probs = probs.detach().float()
+        if self._sums is None:
+            self._sums = torch.zeros(len(self.images), probs.shape[1], device=self.device)
+        self._sums.index_add_(0, i, probs)
+        self._counts.index_add_(0, i, torch.ones_like(i, dtype=torch.float32))
+
+    @cached_property
+    def predictions(self) -> EpochPredictions:
+        """What was recorded, on all processes; asked for when the epoch's batches are done."""
+        counts = all_reduce_sum(self._counts)
+        sums = torch.zeros(len(counts), 0) if self._sums is None else all_reduce_sum(self._sums)
+        return EpochPredictions(sums / counts.clamp(min=1)[:, None].to(sums), counts > 0)
+
+    def _own_parts(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""
         number, count = rank(), world()
         batches = list(order.split(batch_size))

@@ -1,19 +1,17 @@
-"""The only training loop."""
+"""The only training loop, and the one step that everything trained goes through."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, optim
 
-from drpl.data.images import Images
-from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, rank, sum_gradients, world
 from drpl.errors import TrainingError
-from drpl.randomness import Key, derive
-from drpl.training.feed import Feed
+from drpl.randomness import derive
+from drpl.training.feed import EpochPredictions, Feed
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
 
@@ -23,16 +21,17 @@ class Epoch:
     """What is known at the end of an epoch."""
 
     number: int  # 1, 2, 3, ...
-    rate: float
+    lr: float
     terms: dict[str, float]  # mean over the epoch's steps
     images: int  # shown to a network
+    predictions: EpochPredictions = field(repr=False)
 
-    def row(self, stage: str, accuracy: float | None, seconds: float) -> dict[str, Any]:
+    def to_row(self, stage: str, accuracy: float | None, seconds: float) -> dict[str, Any]:
         """Its line in the history."""
         return {
             "stage": stage,
             "epoch": self.number,
-            "rate": self.rate,
+            "rate": self.lr,
             "terms": self.terms,
             "accuracy": accuracy,
             "images": self.images,
@@ -42,37 +41,52 @@ class Epoch:
 
 def fit(
     stage: Stage,
-    images: Images,
-    augment: Transform,
-    still: Transform,
+    open_feed: Callable[[int], Feed],
     schedule: Schedule,
-    *,
-    key: Key,
-    device: torch.device,
-    optimizer: optim.SGD,
+    optimizer: optim.Optimizer,
     done: int = 0,
 ) -> Iterator[Epoch]:
     """Train `stage`, yielding after every epoch; `done` epochs lie behind it already."""
     for number in range(done + 1, schedule.epochs + 1):
-        torch.manual_seed(derive(*key, number, rank()))  # dropout and the like
-        rate = optimizer.param_groups[0]["lr"] = schedule.rate(number)
-        stage.train()
-        means = Means()
-        feed = Feed(images, augment, still, schedule.batch_size, number, key, device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=good_at_bfloat16(device)):
-            for terms in stage.epoch(feed):
-                check_gradients_on(stage)
-                optimizer.zero_grad()
-                loss = torch.stack([term.float() for term in terms.values()]).sum()
-                (loss / world()).backward()
-                sum_gradients(stage.parameters())
-                optimizer.step()
-                means.add(terms)
-        agree_on_batchnorm(stage)
-        yield Epoch(number, rate, means.finite(stage, number), feed.served)
+        lr = optimizer.param_groups[0]["lr"] = schedule.lr_at(number)
+        feed, means = open_feed(number), _Means()
+        train_epoch(stage, feed, optimizer, means.add)
+        terms = means.check_finite(stage, number)
+        yield Epoch(number, lr, terms, feed.served, feed.predictions)
 
 
-class Means:
+def train_epoch(
+    stage: Stage, feed: Feed, optimizer: optim.Optimizer, on_step: Callable[[Terms], None]
+) -> None:
+    """Take every step that the stage asks for; the dry run drives this over a shortened feed."""
+    torch.manual_seed(derive(*feed.key, rank()))  # dropout and the like
+    stage.train()
+    device = feed.device
+    with torch.autocast(device.type, torch.bfloat16, enabled=_has_bfloat16(device)):
+        for terms in stage.epoch(feed):
+            step(stage, terms, optimizer)
+            on_step(terms)
+    agree_on_batchnorm(stage)
+
+
+def step(stage: Stage, terms: Terms, optimizer: optim.Optimizer) -> None:
+    """One gradient step on the sum of the terms, the same on every process."""
+    if not torch.is_grad_enabled():
+        # A no_grad held over a yield reaches the loop and would silently stop all learning.
+        raise TrainingError(
+            f"{type(stage).__name__}.epoch yielded inside torch.no_grad(); "
+            "close the block before the yield"
+        )
+    optimizer.zero_grad()
+    loss = torch.stack([term.float() for term in terms.values()]).sum()
+    # Gradients are summed over processes: averaging them afterwards would be wrong for those that
+    # are not the optimiser's, such as the gradients of learnable labels.
+    (loss / world()).backward()
+    sum_gradients(stage.parameters())
+    optimizer.step()
+
+
+class _Means:
     """Running sums of the loss terms; they stay on the device until the epoch ends."""
 
     def __init__(self) -> None:
@@ -80,12 +94,11 @@ class Means:
         self.steps: dict[str, int] = {}
 
     def add(self, terms: Terms) -> None:
-        """Take in one step."""
         for name, term in terms.items():
             self.sums[name] = self.sums.get(name, 0) + term.detach().float()
             self.steps[name] = self.steps.get(name, 0) + 1
 
-    def finite(self, stage: Stage, epoch: int) -> dict[str, float]:
+    def check_finite(self, stage: Stage, epoch: int) -> dict[str, float]:
         """The means, or an error if training has diverged."""
         means = {name: float(total) / self.steps[name] for name, total in self.sums.items()}
         for name, mean in means.items():
@@ -97,15 +110,6 @@ class Means:
         return means
 
 
-def good_at_bfloat16(device: torch.device) -> bool:
+def _has_bfloat16(device: torch.device) -> bool:
     """Only GPUs with hardware for it; on CPUs it is slower, or not there at all."""
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-
-
-def check_gradients_on(stage: Stage) -> None:
-    """A `no_grad` held over a yield would reach the loop and silently stop all learning."""
-    if not torch.is_grad_enabled():
-        name = type(stage).__name__
-        raise TrainingError(
-            f"{name}.epoch yielded inside torch.no_grad(); close the block before the yield"
-        )

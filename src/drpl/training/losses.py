@@ -1,5 +1,7 @@
 """The equations that several methods share. N samples, C classes, B batch; logs are natural."""
 
+from typing import NamedTuple
+
 import torch
 from scipy.special import betaincinv
 from torch import Generator, Tensor
@@ -36,9 +38,17 @@ def from_prior(p: Tensor, prior: Tensor | None) -> Tensor:
     return from_uniform(p) if prior is None else -(prior * p.mean(0).clamp(min=1e-8).log()).sum()
 
 
+class Mixed(NamedTuple):
+    """Mixed images, their targets, and the row of the batch that weighs most in each."""
+
+    x: Tensor
+    targets: Tensor
+    main: Tensor  # [B]
+
+
 def mixup(
     x: Tensor, targets: Tensor, alpha: float, rng: Generator, *, mostly_own: bool = False
-) -> tuple[Tensor, Tensor]:
+) -> Mixed:
     """Convex pairs of images and of their targets, one weight ~ Beta(alpha, alpha) a batch.
 
     `mostly_own` takes the larger of the weight and 1 - weight, so that no row becomes another.
@@ -49,4 +59,6 @@ def mixup(
     if mostly_own:
         weight = max(weight, 1 - weight)
     partner = torch.randperm(len(x), generator=rng).to(x.device)
-    return torch.lerp(x[partner], x, weight), torch.lerp(targets[partner], targets, weight)
+    main = torch.arange(len(x), device=x.device) if weight >= 0.5 else partner
+    mixed = torch.lerp(x[partner], x, weight), torch.lerp(targets[partner], targets, weight)
+    return Mixed(*mixed, main)

@@ -13,7 +13,7 @@ class Schedule(Settings):
 
     epochs: int = Field(gt=0)
     """How many times every sample is seen."""
-    rates: tuple[tuple[int, float], ...] = Field(min_length=1)
+    lr: tuple[tuple[int, float], ...] = Field(min_length=1)
     """[epoch, rate] pairs: from the START of this epoch on, this learning rate.
 
     A paper's milestone M divides the rate from epoch M itself, so it is written [M, rate].
@@ -22,22 +22,22 @@ class Schedule(Settings):
     momentum: float = Field(default=0.9, ge=0, lt=1)
     weight_decay: float = Field(default=1e-4, ge=0)
 
-    @field_validator("rates")
+    @field_validator("lr")
     @classmethod
-    def _in_order(cls, rates: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
-        epochs = [epoch for epoch, _ in rates]
+    def _check_order(cls, lr: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
+        epochs = [epoch for epoch, _ in lr]
         if epochs[0] != 1 or epochs != sorted(set(epochs)):
             raise ValueError("must begin with epoch 1 and have rising epochs")
-        if any(rate <= 0 for _, rate in rates):
+        if any(rate <= 0 for _, rate in lr):
             raise ValueError("must have rates above 0")
-        return rates
+        return lr
 
-    def rate(self, epoch: int) -> float:
+    def lr_at(self, epoch: int) -> float:
         """The learning rate of an epoch."""
-        return [rate for start, rate in self.rates if start <= epoch][-1]
+        return [rate for start, rate in self.lr if start <= epoch][-1]
 
-    def optimizer(self, parameters: Iterable[nn.Parameter]) -> optim.SGD:
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> optim.SGD:
         """A fresh optimiser; weight decay on all parameters, as in the released code."""
         return optim.SGD(
-            parameters, self.rate(1), momentum=self.momentum, weight_decay=self.weight_decay
+            parameters, self.lr_at(1), momentum=self.momentum, weight_decay=self.weight_decay
         )

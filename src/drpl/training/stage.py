@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from drpl.distributed import share
+from drpl.distributed import all_reduce_sum
 from drpl.training.feed import Feed
 
 Terms = Mapping[str, Tensor]  # the loss is their sum; each gets a curve in the report
@@ -24,6 +24,7 @@ class Stage(nn.Module):
         """Yield one mapping of loss terms per gradient step.
 
         When a `yield` returns, the step has been taken. Never yield inside `torch.no_grad()`.
+        Hand the predictions of plain images to `feed.record(i, probs)`: detectors live on them.
         """
         raise NotImplementedError
 
@@ -43,14 +44,14 @@ class TableUpdate:
         self.rows[i] = rows.detach().to(self.rows.dtype)
         self.visited[i] = True
 
-    def share(self) -> "TableUpdate":
-        """Make the rows whole on every process."""
-        self.rows, self.visited = share(self.rows), share(self.visited)
-        return self
+    def apply(self, table: Tensor) -> None:
+        """Put the rows that any process visited into the table."""
+        rows, visited = all_reduce_sum(self.rows), all_reduce_sum(self.visited)
+        table[visited] = rows[visited]
 
 
 class PredictionHistory(Stage):
-    """A stage that remembers what it predicted in its last epochs."""
+    """A stage that averages what it predicted in its last epochs."""
 
     recent: Tensor  # [W, N, C]
     visited: Tensor  # [W, N] bool
@@ -61,12 +62,12 @@ class PredictionHistory(Stage):
         self.register_buffer("recent", torch.zeros(window, samples, classes))
         self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
 
-    def remember(self, seen: TableUpdate, epoch: int) -> None:
-        """Put this epoch's predictions in the place of the oldest."""
-        slot = epoch % len(self.recent)
-        self.recent[slot], self.visited[slot] = seen.share().rows, seen.visited
+    def remember(self, feed: Feed) -> None:
+        """Put the predictions that the feed recorded in the place of the oldest epoch's."""
+        slot = feed.epoch % len(self.recent)
+        self.recent[slot], self.visited[slot] = feed.predictions
 
-    def remembered(self) -> tuple[Tensor, Tensor]:
+    def mean_recent(self) -> tuple[Tensor, Tensor]:
         """The mean of every sample's recent predictions [N, C], and who has any [N]."""
         times = self.visited.sum(0)
         return self.recent.sum(0) / times.clamp(min=1)[:, None], times > 0

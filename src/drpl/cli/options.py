@@ -1,0 +1,104 @@
+"""Options that several commands share; a group of them is one parameter of a command."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from drpl.data.sources import Hold, ReadOptions
+
+DATA = typer.Argument(help="A name or a kind of file or folder from `drpl list datasets`.")
+METHOD = typer.Option(help="A name from `drpl list methods`.")
+NOISE = typer.Option(help="Corrupt the labels first: uniform:0.6, uniform:0.2+ood:0.2 ...")
+OOD = typer.Option(help="A data set of other classes, for out-of-distribution noise.")
+CONFUSION = typer.Option(help="Which classes look alike: a file from `drpl confusion`.")
+PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
+SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
+SEED = typer.Option(help="Decides every random draw.")
+OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
+DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
+SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
+TRACK = typer.Option(
+    help="Observe every sample's loss each so many epochs; 0: at ends only.", min=0
+)
+LOG = typer.Option(help="Show the epochs elsewhere too: tensorboard, wandb; may be repeated.")
+DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")
+QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
+
+SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
+LIMIT = typer.Option(help="Use at most so many images of each part, evenly by class.", min=2)
+DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
+DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
+OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")
+HOLD = typer.Option(
+    help="Keep the pixels of files in memory, in a cache on disk, or decode the files each time; "
+    "auto: in memory if they fit, else in a cache."
+)
+CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
+SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
+
+Command = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options with their types and defaults, and what a command is given in their place."""
+
+    options: Mapping[str, tuple[Any, Any]]
+    gather: Callable[..., Any]
+
+
+def takes(**groups: Group) -> Callable[[Command], Command]:
+    """Give a command the options of each group in place of the parameter of that name.
+
+    Such parameters are keyword-only, and so is what follows them.
+    """
+
+    def decorate(command: Command) -> Command:
+        parameters: list[Parameter] = []
+        for parameter in signature(command).parameters.values():
+            if parameter.name not in groups:
+                parameters.append(parameter)
+                continue
+            for name, (hint, default) in groups[parameter.name].options.items():
+                kind = Parameter.KEYWORD_ONLY
+                parameters.append(Parameter(name, kind, default=default, annotation=hint))
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            gathered = {
+                name: group.gather(**{option: given.pop(option) for option in group.options})
+                for name, group in groups.items()
+            }
+            command(**given, **gathered)
+
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        with_options.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
+READ_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "size": (Annotated[int | None, SIZE], None),
+    "limit": (Annotated[int | None, LIMIT], None),
+    "data_dir": (Annotated[Path | None, DATA_DIR], None),
+    "download": (Annotated[bool, DOWNLOAD], False),
+    "outside": (Annotated[list[str] | None, OUTSIDE], None),
+    "hold": (Annotated[Hold, HOLD], "auto"),
+    "cache": (Annotated[Path | None, CACHE], None),
+    "skip_broken": (Annotated[bool, SKIP], False),
+}
+
+
+def _make_read_options(*, outside: list[str] | None, **more: Any) -> ReadOptions:
+    """How to read, from the options."""
+    return ReadOptions(outside=tuple(outside or ()), **more)
+
+
+READ = Group(READ_OPTIONS, _make_read_options)
+reads = takes(read_options=READ)

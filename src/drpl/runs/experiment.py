@@ -1,0 +1,185 @@
+"""The two records that every run is made from, built once at the edge and passed whole.
+
+`Experiment` is all that decides what comes out; `Execution` is how it is carried out.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import tomli_w
+
+from drpl.config.compose import Tree, compose, default_preset, merge
+from drpl.config.from_data import suit_to_vectors
+from drpl.config.settings import Common
+from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
+from drpl.data.outside import with_outside
+from drpl.data.sources import load
+from drpl.errors import ConfigError
+from drpl.files import digest, slugify
+from drpl.networks.build import CUSTOM, Builder
+from drpl.noise.inject import corrupt
+from drpl.registry import METHODS, find
+
+if TYPE_CHECKING:
+    from drpl.runs.run import Outcome
+
+Goal = Literal["train", "detect"]
+AnyData = str | DatasetSplits | Dataset  # a name or path, or data in memory
+Recipe = Callable[..., "Outcome"]  # (run, config) -> what came out
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by its name: what it runs for each goal, and what it declares of itself."""
+
+    name: str
+    train: Recipe
+    detect: Recipe  # the list of wrong labels without the final model, where that is less
+    oracle: bool = False  # its run has the truth
+
+    @classmethod
+    def load(cls, method: "str | Recipe") -> "Method":
+        """The method of that name, or a function of the user's own."""
+        if not isinstance(method, str):
+            return cls(Path(inspect.getfile(method)).stem, method, method)
+        module = find("method", method, METHODS).load()
+        detect = getattr(module, "detect_noise", module.train)
+        return cls(method, module.train, detect, getattr(module, "ORACLE", False))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A method with its settings on data with their noise: all that decides the outcome."""
+
+    data: DatasetSplits  # as it is trained on, with its noise
+    manifest: dict[str, Any]  # of the noise
+    method: Method
+    config: Common
+    presets: tuple[str, ...] = ()
+    seed: int = 1
+    goal: Goal = "train"
+    network: Builder | None = None  # the user's own, in place of the one that the config names
+    confusion: Path | None = None  # the file that non-uniform noise was drawn by
+
+    @classmethod
+    def build(
+        cls,
+        data: AnyData,
+        *,
+        method: str | Recipe = "drpl",
+        config: Common | None = None,
+        network: Builder | None = None,
+        noise: str | None = None,
+        ood: AnyData | None = None,
+        confusion: Path | str | None = None,
+        preset: str | Iterable[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 1,
+        goal: Goal = "train",
+    ) -> "Experiment":
+        """Read the data, compose the configuration, and corrupt the labels if that is asked for.
+
+        The arguments are those of `drpl.train`.
+        """
+        clean = with_outside(as_splits(data), ood)
+        presets = list_presets(preset, clean)
+        loaded = Method.load(method)
+        if config is None:
+            if not isinstance(method, str):
+                raise ConfigError("a method of your own needs its settings: pass config=...")
+            suited = {} if preset else _suit(method, clean)
+            config = compose_for(method, presets, merge(suited, settings or {}))
+        if network:
+            config = config.model_copy(update={"network": CUSTOM})
+        file = Path(confusion) if confusion else None
+        noisy, manifest = corrupt(clean, noise, seed, file)
+        return cls(noisy, manifest, loaded, config, tuple(presets), seed, goal, network, file)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What to run for the goal."""
+        return self.method.train if self.goal == "train" else self.method.detect
+
+    def describe(self) -> Tree:
+        """All that decides the outcome: the tables `run` and `settings` of config.toml."""
+        train = self.data.train
+        run = {
+            "method": self.method.name,
+            "dataset": self.data.name,
+            "samples": len(train),
+            "classes": len(train.classes),
+            "labels": self.manifest["labels_digest"],
+            "noise": self.manifest["spec"] or "none",
+            "preset": ", ".join(self.presets),
+            "seed": self.seed,
+        }
+        return {"run": run, "settings": self.config.model_dump(mode="json", exclude_none=True)}
+
+    @cached_property
+    def toml(self) -> str:
+        """What config.toml says."""
+        return tomli_w.dumps(self.describe())
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells one experiment from another."""
+        return digest(self.toml.encode())
+
+    def default_folder(self) -> Path:
+        """runs/digits-uniform-0.6/drpl/seed-1."""
+        spec = self.manifest["spec"]
+        case = f"{self.data.name}-{spec}" if spec else self.data.name
+        return Path("runs") / slugify(case) / self.method.name / f"seed-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is carried out; none of it changes what comes out."""
+
+    folder: Path | None = None  # None: runs/DATA-NOISE/METHOD/seed-SEED
+    device: str | None = None  # None: a GPU if there is one
+    threads: int | None = None  # of torch; None: as they are
+    save_every: float = 10.0  # seconds between checkpoints within a stage
+    track_every: int = 0  # epochs between additional passes that observe every loss; 0: none
+    loggers: tuple[str, ...] = ()  # tensorboard, wandb
+    quiet: bool = False
+    on_epoch: Callable[[str, int], None] | None = None  # (stage, epoch), before it is saved
+
+    def tracks(self, epoch: int) -> bool:
+        """Whether every loss is observed after this epoch."""
+        return self.track_every > 0 and epoch % self.track_every == 0
+
+
+def as_splits(data: AnyData) -> DatasetSplits:
+    """Whatever the user gave, as a data set with its normalisation."""
+    if isinstance(data, str):
+        return load(data)
+    if isinstance(data, Dataset):
+        data = DatasetSplits("data", data, None, *statistics(data.images))
+    check_every_class(data.train.labels, data.train.classes)
+    return data
+
+
+def list_presets(preset: str | Iterable[str] | None, data: DatasetSplits) -> list[str]:
+    """The presets asked for, or the one that suits the data."""
+    names = [preset] if isinstance(preset, str) else list(preset or ())
+    return names or [default_preset(data.name, vectors=len(data.train.images.shape) == 1)]
+
+
+def compose_for(method: str, presets: Iterable[str], settings: Mapping[str, Any]) -> Common:
+    """The typed configuration of a method by its name."""
+    schema: type[Common] = find("method", method, METHODS).load().Config
+    return compose(schema, method, presets, settings)
+
+
+def _suit(method: str, data: DatasetSplits) -> Tree:
+    """Settings that the data choose where no preset was named."""
+    train = data.train
+    if len(train.images.shape) > 1:
+        return {}
+    schema = find("method", method, METHODS).load().Config
+    return dict(suit_to_vectors(schema, len(train), len(train.classes)))
