@@ -60,9 +60,8 @@ class Forward(Stage):
         """One pass."""
         if feed.epoch == self.begin + 1:
             if self.known is None:
-                self.transition.copy_(
-                    estimate_from_anchors(feed.predict_all(self.net).exp(), self.outliers)
-                )
+                probs = feed.predict_all(self.net).exp()
+                self.transition.copy_(estimate_from_anchors(probs, self.outliers))
             else:
                 self.transition.copy_(self.known)
         for x, i in feed():

@@ -70,13 +70,11 @@ class Negative(PredictionHistory):
                 least = 1 / p.shape[1] if feed.epoch >= c.select_from else 0
                 wrong = draw_complements(y, p.shape[1], c.complements, feed.rng)
                 taught = (trust[i] >= least).to(w)
-                yield {
-                    "negative": (taught * w * negative(p, wrong)).sum() / count_at_least_one(taught)
-                }
+                yield {"negative": (taught * w * negative(p, wrong)).sum() / _clamped_sum(taught)}
             else:
                 taught = (trust[i] >= c.confident).to(w) * w
                 each = functional.cross_entropy(logits, y, reduction="none")
-                yield {"positive": (taught * each).sum() / count_at_least_one(taught)}
+                yield {"positive": (taught * each).sum() / _clamped_sum(taught)}
         self.remember(feed)
 
     def trust(self) -> Tensor:
@@ -95,7 +93,7 @@ def draw_complements(labels: Tensor, classes: int, count: int, rng: Generator) -
     return (labels[:, None] + steps.to(labels.device)) % classes
 
 
-def count_at_least_one(weights: Tensor) -> Tensor:
+def _clamped_sum(weights: Tensor) -> Tensor:
     """Their sum, or 1 if there are none: a batch that teaches nothing has no loss."""
     return weights.sum().clamp(min=1)
 
