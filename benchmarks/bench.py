@@ -31,7 +31,8 @@ from drpl.files import write_json
 from drpl.methods.cross_entropy import Classify
 from drpl.methods.pseudo_label import PseudoLabel, SemiSupervised
 from drpl.networks.build import build_network
-from drpl.runs.record import versions
+from drpl.runs.execute import list_versions
+from drpl.training.feed import Feed
 from drpl.training.loop import fit
 from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
@@ -86,18 +87,13 @@ def pixels() -> Tensor:
 def looped(stage: Stage, images: Images | None = None) -> Callable[[], object]:
     """One epoch of the real loop: images, augmentation, batches, tables."""
     view = CropFlip(4, True, Normalise((0.5,) * 3, (0.25,) * 3))
-    schedule = Schedule(epochs=1000, rates=((1, 0.1),), batch_size=BATCH)
-    sgd = schedule.optimizer(stage.parameters())
-    epochs: Iterator[object] = fit(
-        stage,
-        images or TensorImages(pixels()),
-        view,
-        view,
-        schedule,
-        key=(SEED,),
-        device=CPU,
-        optimizer=sgd,
-    )
+    schedule = Schedule(epochs=1000, lr=((1, 0.1),), batch_size=BATCH)
+    sgd, source = schedule.make_optimizer(stage.parameters()), images or TensorImages(pixels())
+
+    def open_feed(epoch: int) -> Feed:
+        return Feed(source, view, view, BATCH, epoch, (SEED,), CPU)
+
+    epochs: Iterator[object] = fit(stage, open_feed, schedule, sgd)
     return lambda: next(epochs)
 
 
@@ -209,7 +205,7 @@ def main() -> None:
         "setting": "PreAct ResNet-18 of width 16, 32 x 32 images, batch 128",
         "seed": SEED,
         "threads": torch.get_num_threads(),
-        "versions": versions(),
+        "versions": list_versions(),
         "seconds": round(time.perf_counter() - began, 1),
         "command": "make bench",
     }

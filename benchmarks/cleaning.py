@@ -16,7 +16,7 @@ from tests.support.messy import messy_digits
 from drpl import clean
 from drpl.data.sources import ReadOptions
 from drpl.files import write_json
-from drpl.runs.record import versions
+from drpl.runs.execute import list_versions
 
 RESULTS = Path("benchmarks/results/cleaning.json")
 CASES, SEED = 20, 1
@@ -29,7 +29,7 @@ def main() -> None:
             "seed": SEED,
             "folder": folder(Path(place)),
             "vectors": [vectors(Path(place), case) for case in range(CASES)],
-            "versions": versions(),
+            "versions": list_versions(),
         }
     found["intervals that contain the truth"] = sum(case["covered"] for case in found["vectors"])
     write_json(RESULTS, found)

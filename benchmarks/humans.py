@@ -26,14 +26,15 @@ from drpl.cleaning.plan import scale_epochs
 from drpl.data.dataset import DatasetSplits
 from drpl.data.reduced import taken
 from drpl.data.sources import ReadOptions, load
+from drpl.files import read_json
 from drpl.report.table import as_csv
 from drpl.runs import execute as pipeline
 from drpl.runs import model
-from drpl.runs.record import versions
+from drpl.runs.execute import list_versions
 
 IMAGES, FOLDS, SEED, BATCH = 20_000, 5, 1, 128
 TWICE = 4 / 3  # the cost of a step that predicts plain images before it learns mixed ones
-COMMON = ["width=16", "flip=true"]
+COMMON = {"width": 16, "flip": True}
 
 
 def main() -> None:
@@ -66,7 +67,7 @@ def main() -> None:
         "samples": len(wrong),
         "wrong": int(wrong.sum()),
         "seconds of training": round(seconds(asked.out)),
-        "versions": versions(),
+        "versions": list_versions(),
     }
     files.write_json(asked.results / "about.json", about)
     print(table.to_string())
@@ -118,8 +119,8 @@ def by_cleanlab(
 def trained(data: DatasetSplits, out: Path, method: str, epochs: int) -> int:
     """Train so many epochs, the rate falling after two thirds; how many images that took."""
     rates = [[1, 0.1], [1 + round(2 * epochs / 3), 0.01]]
-    schedule = {"epochs": epochs, "rates": rates, "batch_size": BATCH}
-    settings = [*COMMON, *(f"schedule.{key}={value}" for key, value in schedule.items())]
+    schedule = {"epochs": epochs, "lr": rates, "batch_size": BATCH}
+    settings = {**COMMON, "schedule": schedule}
     result = pipeline.train(
         data, method=method, preset="small", settings=settings, seed=SEED, out=out
     )
@@ -128,7 +129,7 @@ def trained(data: DatasetSplits, out: Path, method: str, epochs: int) -> int:
 
 def seconds(out: Path) -> float:
     """What all runs took."""
-    runs = [model.read_json(path) for path in out.rglob("result.json")]
+    runs = [read_json(path) for path in out.rglob("result.json")]
     return float(sum(run["seconds"] for run in runs))
 
 

@@ -20,13 +20,14 @@ import pandas as pd
 
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
-from drpl.experiments import confusion
-from drpl.experiments.grid import Comparison, compare, written
-from drpl.experiments.study import TRACK, judged
+from drpl.experiments.confusion import learn_confusion
+from drpl.experiments.grid import Comparison, compare, write_comparison
+from drpl.experiments.study import TRACK, score_runs
 from drpl.files import write_atomic, write_json
 from drpl.registry import METHODS
 from drpl.report.table import as_csv
-from drpl.runs.record import versions
+from drpl.runs.execute import list_versions
+from drpl.runs.experiment import Execution
 
 FASHION = "fashion-mnist"
 HUMAN = "cifar10n:worse_label"
@@ -48,8 +49,8 @@ def main() -> None:
     began = time.monotonic()
     parts = [*fashion(asked), *human(asked)]
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
-    written(whole)
-    detected = judged(run for run in whole.results if run.summary["method"] in DETECTED)
+    write_comparison(whole)
+    detected = score_runs(run for run in whole.results if run.summary["method"] in DETECTED)
     write_atomic(asked.results / "detectors.csv", as_csv(detected))
     tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
     write_atomic(asked.results / "summary.md", summary(*tables))
@@ -63,7 +64,7 @@ def main() -> None:
             "seconds of training": round(seconds),
             "seconds of this call": round(time.monotonic() - began),
             "failures": failures,
-            "versions": versions(),
+            "versions": list_versions(),
         },
     )
     print(f"wrote {asked.results / 'table.csv'}")
@@ -80,7 +81,10 @@ def fashion(asked: argparse.Namespace) -> list[Comparison]:
     out = asked.out / "fashion-mnist"
     alike = out / "confusion.npz"
     if not alike.exists():
-        confusion.learn(data, runs=out / "confusion", preset="mini", quiet=True).write(alike)
+        found = learn_confusion(
+            data, runs=out / "confusion", preset="mini", execution=Execution(quiet=True)
+        )
+        found.write(alike)
     others = [name for name in METHODS if name not in MAIN]
     more = {"noises": NOISES, "out": out, "reading": read_options, "confusion": alike}
     return [

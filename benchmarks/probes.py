@@ -23,8 +23,8 @@ from drpl.files import write_atomic, write_json
 from drpl.report.table import as_csv
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Speeds, dry_run
-from drpl.runs.execute import train
-from drpl.runs.record import versions
+from drpl.runs.execute import execute, list_versions
+from drpl.runs.experiment import Execution, Experiment
 
 SEED = 1
 CELLS = (
@@ -34,7 +34,7 @@ CELLS = (
     Cell("uniform:0.8", "mixup", SEED),
     Cell("uniform:0.8", "drpl", SEED),
 )
-PRESET, SETTINGS = "mini", ("width=16",)
+PRESET, SETTINGS = "mini", {"width": 16}
 SIZE, LIMIT = 16, 2000  # pixels a side; training images of all classes together
 TARGET = 10  # outside classes
 
@@ -57,14 +57,14 @@ def main() -> None:
     print(forecast(source, asked.out))
     results = []
     for cell in CELLS:
-        more = {"preset": PRESET, "settings": SETTINGS, "seed": SEED, "out": asked.out / cell.place}
-        results.append(train(source, method=cell.method, noise=cell.noise, quiet=True, **more))
+        execution = Execution(folder=asked.out / cell.folder, quiet=True)
+        results.append(execute(build(source, cell), execution))
         print(f"{cell}: accuracy {results[-1].accuracy['last']:.2f} %", flush=True)
     probing = time.monotonic()
     folders = [result.folder for result in results]
     found = probe(folders, whole, classes=target, seed=SEED, out=asked.results)
     # Where the runs are is of no concern to others.
-    places = {str(folder): str(cell.place) for folder, cell in zip(folders, CELLS, strict=True)}
+    places = {str(folder): str(cell.folder) for folder, cell in zip(folders, CELLS, strict=True)}
     table = found.table.replace({"run": places})
     write_atomic(asked.results / "probes.csv", as_csv(table))
     write_json(
@@ -80,7 +80,7 @@ def main() -> None:
             ),
             "size": SIZE,
             "preset": PRESET,
-            "settings": list(SETTINGS),
+            "settings": SETTINGS,
             "seed": SEED,
             "probe": {"C": STRENGTH, "folds": FOLDS},
             "accuracy on the source": {
@@ -91,28 +91,32 @@ def main() -> None:
             "seconds of probing": round(time.monotonic() - probing),
             "seconds of this call": round(time.monotonic() - began),
             "notes": list(found.notes),
-            "versions": versions(),
+            "versions": list_versions(),
         },
     )
     print(side_by_side(table))
     print(f"wrote {asked.results / 'probes.csv'}")
 
 
+def build(source: DatasetSplits, cell: Cell) -> Experiment:
+    """What a cell trains."""
+    return Experiment.build(
+        source,
+        method=cell.method,
+        noise=cell.noise,
+        preset=PRESET,
+        settings=SETTINGS,
+        seed=SEED,
+    )
+
+
 def forecast(source: DatasetSplits, out: Path) -> str:
     """How long the runs may take that are not finished."""
     speeds: Speeds = {}
     seconds = [
-        dry_run(
-            source,
-            method=cell.method,
-            noise=cell.noise,
-            preset=PRESET,
-            settings=SETTINGS,
-            seed=SEED,
-            speeds=speeds,
-        ).seconds
+        dry_run(build(source, cell), speeds=speeds).seconds
         for cell in CELLS
-        if not (out / cell.place / "result.json").exists()
+        if not (out / cell.folder / "result.json").exists()
     ]
     return f"{len(CELLS) - len(seconds)} runs are finished; about {duration(sum(seconds))} are left"
 

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from drpl import find_label_issues
 from drpl.files import write_json
-from drpl.runs.record import versions
+from drpl.runs.execute import list_versions
 
 SAMPLES, FEATURES, CLASSES, NOISE, SEED = 50_000, 512, 10, 0.3, 1
 
@@ -41,7 +41,7 @@ def main() -> None:
         "auroc": round(float(roc_auc_score(wrong, table["label_noise"])), 4),
         "precision": round(float(wrong[flagged].mean()), 4),
         "recall": round(float(flagged[wrong].mean()), 4),
-        "versions": versions(),
+        "versions": list_versions(),
     }
     write_json(Path("benchmarks/results/vectors.json"), found)
     print({key: value for key, value in found.items() if key != "versions"})

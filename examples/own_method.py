@@ -3,7 +3,7 @@
     python examples/own_method.py
 
 To bring it into the library: this file becomes `src/drpl/methods/smoothing.py`, its numbers
-`presets/smoothing.toml`, and `METHODS` gets one line.
+`src/drpl/config/presets/smoothing.toml`, and `METHODS` in `src/drpl/registry.py` gets one line.
 """
 
 import sys
@@ -13,14 +13,9 @@ from pathlib import Path
 from torch import Tensor, nn
 
 import drpl
-from drpl.config.settings import Common
-from drpl.detection.split import detect
-from drpl.training.feed import Feed
-from drpl.training.losses import cross_entropy, one_hot
-from drpl.training.stage import Terms
 
 
-class Config(Common):
+class Config(drpl.Common):
     """The paper's table of hyper-parameters would stand here."""
 
     schedule: drpl.Schedule
@@ -37,22 +32,24 @@ class Smoothed(drpl.Stage):
         self.net = net
         self.register_buffer("targets", (1 - smoothing) * targets + smoothing / targets.shape[1])
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: drpl.Feed) -> Iterator[drpl.Terms]:
         """One pass; each yield is a gradient step."""
         for x, i in feed():
-            yield {"smoothed": cross_entropy(self.net(x), self.targets[i])}
+            logits = self.net(x)
+            feed.record(i, logits.softmax(1))  # evidence for detectors, at no cost
+            yield {"smoothed": drpl.cross_entropy(logits, self.targets[i])}
 
 
 def train(run: drpl.Run, config: Config) -> drpl.Outcome:
     """Train, then judge every label by its loss."""
-    stage = Smoothed(run.network(), one_hot(run.labels, run.classes), config.smoothing)
+    stage = Smoothed(run.network(), drpl.one_hot(run.labels, run.classes), config.smoothing)
     net = run.fit("train", stage, config.schedule).net
-    return drpl.Outcome(net, run.keep(detect(run.observe("train", net), run.labels, 0.5)))
+    return run.judge("train", net, threshold=0.5)
 
 
 def main(out: Path, epochs: int) -> drpl.Result:
     """On digits of which 40 % carry a wrong label."""
-    schedule = drpl.Schedule(epochs=epochs, rates=((1, 0.05),), batch_size=64)
+    schedule = drpl.Schedule(epochs=epochs, lr=((1, 0.05),), batch_size=64)
     config = Config(schedule=schedule, width=8, flip=False)
     return drpl.train("digits", method=train, config=config, noise="uniform:0.4", out=out)
 

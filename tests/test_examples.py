@@ -17,6 +17,13 @@ def test_a_method_from_outside_is_used_like_one_inside(tmp_path: Path) -> None:
     assert len(result.samples) == 1438
 
 
+def test_a_detector_from_outside_is_scored_like_one_inside(tmp_path: Path) -> None:
+    own = runpy.run_path(str(EXAMPLES / "own_detector.py"))
+    table = own["main"](tmp_path, epochs=4)
+    assert table.detector.tolist() == ["small_loss", "averaged_doubt"]
+    assert (table.auroc > 0.7).all()
+
+
 @pytest.mark.slow
 def test_the_demo_reaches_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

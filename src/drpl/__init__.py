@@ -6,116 +6,107 @@
     result.suspicious(20)                               # the labels that are most probably wrong
     drpl.report([result], "report.html")
 
-Names are imported when they are first used, so that the command line answers at once.
+Names are imported when they are first used, so that the command line answers at once. What is not
+listed here may change without notice.
 """
 
+import warnings
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drpl.analysis.cam import look
-    from drpl.analysis.probe import probe
-    from drpl.analysis.scoring import score
-    from drpl.cleaning.clean import clean
-    from drpl.data.dataset import Dataset, DatasetSplits, Truth
-    from drpl.data.readers.arrays import arrays
-    from drpl.data.readers.folder import folder
-    from drpl.data.readers.interop import from_huggingface, from_torch
-    from drpl.data.sources import ReadOptions, load
-    from drpl.detection.evidence import Evidence
-    from drpl.detection.mixture import BetaMixture
-    from drpl.detection.split import Split
-    from drpl.errors import DrplError
-    from drpl.experiments.grid import compare
-    from drpl.experiments.study import study
-    from drpl.report.figures import figures
-    from drpl.report.page import Section, report
-    from drpl.runs.estimator import DRPLClassifier, find_label_issues
-    from drpl.runs.execute import detect, train
-    from drpl.runs.folder import Result
-    from drpl.runs.run import Outcome, Run
-    from drpl.training.schedule import Schedule
-    from drpl.training.stage import Stage
+    from drpl.analysis.cam import look as look
+    from drpl.analysis.probe import probe as probe
+    from drpl.analysis.scoring import score as score
+    from drpl.cleaning.clean import clean as clean
+    from drpl.config.settings import Common as Common
+    from drpl.data.dataset import Dataset as Dataset
+    from drpl.data.dataset import DatasetSplits as DatasetSplits
+    from drpl.data.dataset import Truth as Truth
+    from drpl.data.readers.arrays import arrays as arrays
+    from drpl.data.readers.folder import folder as folder
+    from drpl.data.readers.interop import from_huggingface as from_huggingface
+    from drpl.data.readers.interop import from_torch as from_torch
+    from drpl.data.sources import ReadOptions as ReadOptions
+    from drpl.data.sources import load as load
+    from drpl.detection.evidence import Evidence as Evidence
+    from drpl.detection.mixture import BetaMixture as BetaMixture
+    from drpl.detection.split import Split as Split
+    from drpl.errors import DrplError as DrplError
+    from drpl.experiments.grid import compare as compare
+    from drpl.experiments.study import study as study
+    from drpl.report.figures import figures as figures
+    from drpl.report.page import Section as Section
+    from drpl.report.page import report as report
+    from drpl.runs.dry_run import dry_run as dry_run
+    from drpl.runs.estimator import DRPLClassifier as DRPLClassifier
+    from drpl.runs.estimator import find_label_issues as find_label_issues
+    from drpl.runs.execute import detect as detect
+    from drpl.runs.execute import execute as execute
+    from drpl.runs.execute import train as train
+    from drpl.runs.experiment import Execution as Execution
+    from drpl.runs.experiment import Experiment as Experiment
+    from drpl.runs.folder import Result as Result
+    from drpl.runs.run import Outcome as Outcome
+    from drpl.runs.run import Run as Run
+    from drpl.training.feed import Feed as Feed
+    from drpl.training.losses import cross_entropy as cross_entropy
+    from drpl.training.losses import mixup as mixup
+    from drpl.training.losses import one_hot as one_hot
+    from drpl.training.schedule import Schedule as Schedule
+    from drpl.training.stage import Stage as Stage
+    from drpl.training.stage import Terms as Terms
 
 _HOMES = {
-    # data
-    "load": "drpl.data.sources",
-    "ReadOptions": "drpl.data.sources",
-    "folder": "drpl.data.readers.folder",
-    "arrays": "drpl.data.readers.arrays",
-    "from_torch": "drpl.data.readers.interop",
-    "from_huggingface": "drpl.data.readers.interop",
-    "DatasetSplits": "drpl.data.dataset",
-    "Dataset": "drpl.data.dataset",
-    "Truth": "drpl.data.dataset",
+    "drpl.data.sources": ("load", "ReadOptions"),
+    "drpl.data.readers.folder": ("folder",),
+    "drpl.data.readers.arrays": ("arrays",),
+    "drpl.data.readers.interop": ("from_torch", "from_huggingface"),
+    "drpl.data.dataset": ("DatasetSplits", "Dataset", "Truth"),
     # the whole way
-    "clean": "drpl.cleaning.clean",
-    "train": "drpl.runs.execute",
-    "detect": "drpl.runs.execute",
-    "compare": "drpl.experiments.grid",
-    "study": "drpl.experiments.study",
-    "Result": "drpl.runs.folder",
-    "score": "drpl.analysis.scoring",
-    "Section": "drpl.report.page",
-    "figures": "drpl.report.figures",
+    "drpl.cleaning.clean": ("clean",),
+    "drpl.runs.execute": ("train", "detect", "execute"),
+    "drpl.runs.experiment": ("Experiment", "Execution"),
+    "drpl.runs.dry_run": ("dry_run",),
+    "drpl.runs.folder": ("Result",),
+    "drpl.experiments.grid": ("compare",),
+    "drpl.experiments.study": ("study",),
+    "drpl.report.page": ("Section",),
+    "drpl.report.figures": ("figures",),
     # what a network has learnt
-    "look": "drpl.analysis.cam",
-    "probe": "drpl.analysis.probe",
+    "drpl.analysis.scoring": ("score",),
+    "drpl.analysis.cam": ("look",),
+    "drpl.analysis.probe": ("probe",),
     # scikit-learn's way
-    "DRPLClassifier": "drpl.runs.estimator",
-    "find_label_issues": "drpl.runs.estimator",
+    "drpl.runs.estimator": ("DRPLClassifier", "find_label_issues"),
     # for a method or a detector of one's own
-    "Run": "drpl.runs.run",
-    "Outcome": "drpl.runs.run",
-    "Stage": "drpl.training.stage",
-    "Schedule": "drpl.training.schedule",
-    "BetaMixture": "drpl.detection.mixture",
-    "Split": "drpl.detection.split",
-    "Evidence": "drpl.detection.evidence",
+    "drpl.config.settings": ("Common",),
+    "drpl.runs.run": ("Run", "Outcome"),
+    "drpl.training.stage": ("Stage", "Terms"),
+    "drpl.training.feed": ("Feed",),
+    "drpl.training.schedule": ("Schedule",),
+    "drpl.training.losses": ("cross_entropy", "mixup", "one_hot"),
+    "drpl.detection.mixture": ("BetaMixture",),
+    "drpl.detection.split": ("Split",),
+    "drpl.detection.evidence": ("Evidence",),
     # what can go wrong
-    "DrplError": "drpl.errors",
+    "drpl.errors": ("DrplError",),
 }
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_OLD_NAMES = {"Data": "DatasetSplits", "Reading": "ReadOptions"}
 
 __version__ = version("drpl")
-__all__ = [
-    "BetaMixture",
-    "DRPLClassifier",
-    "Dataset",
-    "DatasetSplits",
-    "DrplError",
-    "Evidence",
-    "Outcome",
-    "ReadOptions",
-    "Result",
-    "Run",
-    "Schedule",
-    "Section",
-    "Split",
-    "Stage",
-    "Truth",
-    "arrays",
-    "clean",
-    "compare",
-    "detect",
-    "figures",
-    "find_label_issues",
-    "folder",
-    "from_huggingface",
-    "from_torch",
-    "load",
-    "look",
-    "probe",
-    "report",
-    "score",
-    "study",
-    "train",
-]
+__all__ = ["report", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name == "report":  # a package that can be called, see its docstring
         return import_module("drpl.report")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _OLD_NAMES:
+        new = _OLD_NAMES[name]
+        warnings.warn(f"drpl.{name} is now drpl.{new}", DeprecationWarning, stacklevel=2)
+        name = new
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'drpl' has no attribute {name!r}")

@@ -25,6 +25,7 @@ from sklearn.datasets import load_digits
 import drpl
 from drpl.__main__ import main
 from drpl.cli import app
+from drpl.cli.settings import parse_settings
 from drpl.data.sources import ReadOptions, load
 from drpl.noise.confusion import Confusion
 from drpl.registry import METHODS
@@ -302,7 +303,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(where)
         for method in ("drpl", "mixup"):
-            settings = [*shortened(METHODS[method].load().Config, 1), "width=4"]
+            settings = parse_settings([*shortened(METHODS[method].load().Config, 1), "width=4"])
             more: dict[str, Any] = {"noise": "uniform:0.4", "method": method, "track_every": 1}
             drpl.train("photos", settings=settings, quiet=True, **more)
         mini = where / "runs/mini/fashion-mnist/runs/nonuniform-0.4"  # as `make mini` has them

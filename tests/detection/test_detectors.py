@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from torch import Tensor
 
-from drpl.detection.detectors import kept
+from drpl.detection.detectors import keep_labels
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
 from drpl.registry import DETECTORS
-from drpl.training.evaluate import losses, margins
+from drpl.training.evaluate import label_losses, label_margins
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVERY = pytest.mark.parametrize("name", DETECTORS)
@@ -24,14 +24,16 @@ def suspicion(name: str, evidence: Evidence, labels: Tensor) -> Tensor:
 
 
 def keeps(name: str, found: Tensor) -> list[bool]:
-    answer: list[bool] = kept(found, DETECTORS[name].threshold).tolist()
+    answer: list[bool] = keep_labels(found, DETECTORS[name].threshold).tolist()
     return answer
 
 
 def seen(logits: Tensor, labels: Tensor) -> Evidence:
     """Evidence of a network that gave these logits. [E, N, C]"""
     rows = [row.log_softmax(1) for row in logits]
-    table = torch.stack([torch.stack([losses(row, labels), margins(row, labels)]) for row in rows])
+    table = torch.stack(
+        [torch.stack([label_losses(row, labels), label_margins(row, labels)]) for row in rows]
+    )
     return Evidence("train", table[:, 0], table[:, 1], rows[-1].exp())
 
 
@@ -62,7 +64,7 @@ def test_formulas_by_hand(name: str, expected: list[float]) -> None:
 def test_two_stage_keeps_who_agrees_and_is_sure() -> None:
     found = suspicion("two_stage", HAND, LABELS)
     assert keeps("two_stage", found) == [True, False, False, False]
-    assert kept(found, 1 - 0.6 + 1e-6).tolist() == [True, True, False, False]
+    assert keep_labels(found, 1 - 0.6 + 1e-6).tolist() == [True, True, False, False]
     limit = torch.tensor([[0.95, 0.05]], dtype=torch.float64)
     exactly = Evidence("train", HAND.losses, HAND.margins, limit)
     assert keeps("two_stage", suspicion("two_stage", exactly, torch.tensor([0]))) == [True]
@@ -145,8 +147,16 @@ def test_a_worse_sample_is_never_less_suspicious(
 @pytest.mark.parametrize("name", ["trajectory", "margin"])
 def test_one_observation_is_too_little(name: str) -> None:
     last = Evidence("train", HAND.losses[-1:], HAND.margins[-1:], PROBS)
-    with pytest.raises(RunError, match=f"^{name} needs .*--track-every 1"):
+    with pytest.raises(RunError, match=f"^{name} needs what several epochs say"):
         suspicion(name, last, LABELS)
+
+
+@pytest.mark.parametrize(("name", "sign"), [("trajectory", 1), ("margin", -1)])
+def test_the_means_that_training_kept_stand_in_for_tracked_epochs(name: str, sign: int) -> None:
+    mean = torch.tensor([0.1, 0.7, 0.3, 0.9])
+    kept = {"mean_losses": mean} if name == "trajectory" else {"mean_margins": mean}
+    last = Evidence("train", HAND.losses[-1:], HAND.margins[-1:], PROBS, **kept)
+    assert torch.equal(suspicion(name, last, LABELS), sign * mean)
 
 
 def test_without_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_losses_in_one_heap_are_said() -> None:
 
 
 def test_a_one_sided_or_collapsed_mixture_is_said() -> None:
-    lonely = BetaMixture((1, 2), (2, 1), (0.99, 0.01)).examined()
+    lonely = BetaMixture((1, 2), (2, 1), (0.99, 0.01)).examine()
     assert "one-sided: only 1.0% of the losses are noisy" in lonely.notes[0]
     two_values = torch.cat([torch.zeros(600), torch.ones(400)])
     mixture = BetaMixture.fit(two_values)
@@ -106,7 +106,7 @@ def test_a_one_sided_or_collapsed_mixture_is_said() -> None:
 
 
 def test_the_noisy_component_is_the_higher_one() -> None:
-    mixture = BetaMixture(alpha=(8, 2), beta=(2, 8), weight=(0.3, 0.7)).examined()
+    mixture = BetaMixture(alpha=(8, 2), beta=(2, 8), weight=(0.3, 0.7)).examine()
     assert mixture.weight == (0.7, 0.3)
     x = torch.linspace(0.01, 0.99, 50, dtype=torch.float64)
     assert bool((mixture.noisy(x).diff() >= 0).all())

@@ -20,7 +20,7 @@ def test_split_follows_the_losses() -> None:
     split = detect(evidence(losses), labels, 0.5)
     assert torch.equal(split.clean, ~noisy)
     assert not split.notes
-    record = split.record()
+    record = split.to_record()
     assert record["labelled"] + record["unlabelled"] == 400
     assert record["mixture"]["scale"][0] < record["mixture"]["scale"][1]
 

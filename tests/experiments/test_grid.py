@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,7 +25,8 @@ import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.experiments import executors as engines
 from drpl.experiments import grid
-from drpl.runs.execute import train
+from drpl.runs.execute import execute
+from drpl.runs.experiment import Execution, Experiment
 from drpl.runs.folder import Result
 from tests.conftest import Command
 
@@ -34,13 +36,14 @@ with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not insta
 Mistake = Callable[..., str]
 
 
-def settings(epochs: int) -> list[str]:
-    """Overrides for cross-entropy and mixup."""
-    return [f"schedule.epochs={epochs}", "schedule.rates=[[1, 0.05]]"]
+def settings(epochs: int) -> dict[str, Any]:
+    """For cross-entropy and mixup."""
+    return {"width": 4, "schedule.epochs": epochs, "schedule.lr": [[1, 0.05]]}
 
 
 def fast(epochs: int = 2) -> list[str]:
-    return [*SHORT, *(word for text in settings(epochs) for word in ("--set", text))]
+    texts = [f"{key}={value}" for key, value in settings(epochs).items()]
+    return [*SHORT, *(word for text in texts for word in ("--set", text))]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -87,12 +90,13 @@ def test_a_grid_and_its_files(command: Command, tiny_file: Path) -> None:
 def test_failures_do_not_stop_the_others(
     command: Command, tiny_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def moody(data: DatasetSplits, *, method: str, seed: int, **more: object) -> Result:
-        if (method, seed, more["noise"]) == ("mixup", 2, "uniform:0.5"):
+    def moody(experiment: Experiment, execution: Execution) -> Result:
+        what = experiment.method.name, experiment.seed, experiment.manifest["spec"]
+        if what == ("mixup", 2, "uniform:0.5"):
             raise ZeroDivisionError("once too often")
-        return train(data, method=method, seed=seed, **more)  # type: ignore[arg-type]
+        return execute(experiment, execution)
 
-    monkeypatch.setattr(grid, "train", moody)
+    monkeypatch.setattr(grid, "execute", moody)
     methods = ("--methods", "cross_entropy,mixup", "--seeds", "1,2")
     noises = ("--noise", "uniform:0.5", "--noise", "ood:0.2")
     words = ("compare", tiny_file, *methods, *noises, "-o", "g", "--jobs", 1, *fast(1))
@@ -108,7 +112,7 @@ def test_failures_do_not_stop_the_others(
     trace = Path("g/runs/uniform-0.5/mixup/seed-2/error.txt").read_text()
     assert "ZeroDivisionError: once too often" in trace
 
-    monkeypatch.setattr(grid, "train", train)
+    monkeypatch.setattr(grid, "execute", execute)
     answer = command(*words)  # what failed is tried again
     assert answer.code == 1
     assert len(rows_of(Path("g/table.csv"))) == 4
@@ -133,7 +137,7 @@ def test_a_grid_of_which_nothing_came(command: Command) -> None:
         (["--methods", "mixup", "--preset", "cifar"], "did you mean 'cifar10'?"),
         (
             ["--methods", "mixup,drpl", "--set", "schedule.epochs=3"],
-            "drpl: --set schedule.epochs=3: unknown key 'schedule'",
+            "drpl: settings: unknown key 'schedule'",
         ),
     ],
 )
@@ -143,13 +147,17 @@ def test_wrong_words(mistake: Mistake, words: list[str], sentence: str) -> None:
 
 
 def test_settings_and_presets_of_one_method() -> None:
-    texts = ["width=4", "drpl:relabel.begin=2", "network=timm:resnet18"]
-    assert grid.meant_for("mixup", texts) == ["width=4", "network=timm:resnet18"]
-    assert grid.meant_for("drpl", texts) == ["width=4", "relabel.begin=2", "network=timm:resnet18"]
+    presets = ["small", "drpl:mini", "a:b.toml"]
+    assert grid.presets_for("mixup", presets) == ["small", "a:b.toml"]
+    assert grid.presets_for("drpl", presets) == ["small", "mini", "a:b.toml"]
+    settings = {"width": 4, "relabel": {"begin": 1, "window": 3}, "drpl:relabel.begin": 2}
+    assert grid.settings_for("mixup", settings) == {"width": 4, "relabel": settings["relabel"]}
+    relabel = {"begin": 2, "window": 3}
+    assert grid.settings_for("drpl", settings) == {"width": 4, "relabel": relabel}
 
 
 def test_from_python_with_data_in_memory(tiny: DatasetSplits, tmp_path: Path) -> None:
-    chosen = [*settings(1), "width=4"]
+    chosen = settings(1)
     found = drpl.compare(
         tiny, methods=["mixup"], out=tmp_path / "g", settings=chosen, jobs=1, quiet=True
     )
@@ -166,13 +174,13 @@ def test_each_worker_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = []
     for name in ("MainProcess", "LokyProcess-1", "LokyProcess-2", "LokyProcess-3"):
         monkeypatch.setattr(grid, "current_process", lambda name=name: SimpleNamespace(name=name))
-        devices.append(grid.own_gpu())
+        devices.append(grid._own_gpu())
     assert devices == ["cuda:0", "cuda:0", "cuda:1", "cuda:0"]
-    assert grid.usual_jobs(None) == 2
-    assert grid.usual_jobs("cuda:1") == 1
-    assert grid.usual_jobs("cpu") >= 1
+    assert grid._usual_jobs(None) == 2
+    assert grid._usual_jobs("cuda:1") == 1
+    assert grid._usual_jobs("cpu") >= 1
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert grid.own_gpu() is None
+    assert grid._own_gpu() is None
 
 
 def fatal(number: int) -> int:
@@ -188,11 +196,11 @@ def test_a_worker_that_dies_takes_no_one_along() -> None:
 
 
 def test_lost_cells_are_named(tiny_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def losing(work: object, tasks: list[grid.Cell], *_: int) -> Iterator[grid.Ended]:
-        yield grid.attempt(work.args[0], tasks[0])  # type: ignore[attr-defined]
+    def losing(work: object, tasks: list[grid.Cell], *_: int) -> Iterator[grid.CellResult]:
+        yield grid._attempt(work.args[0], tasks[0])  # type: ignore[attr-defined]
 
     monkeypatch.setitem(engines.ENGINES, "local", losing)
-    out, chosen = tiny_file.parent / "g", [*settings(1), "width=4"]
+    out, chosen = tiny_file.parent / "g", settings(1)
     found = drpl.compare(
         str(tiny_file), methods=["mixup"], seeds=[1, 2], out=out, settings=chosen, quiet=True
     )
@@ -203,10 +211,10 @@ def test_lost_cells_are_named(tiny_file: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_two_grids_do_not_train_the_same_cell_at_once(tiny_file: Path) -> None:
     """A worker that outlived its killed grid is waited for."""
     out = tiny_file.parent / "g"
-    folder = out / grid.Cell(None, "mixup", 1).place
+    folder = out / grid.Cell(None, "mixup", 1).folder
     folder.mkdir(parents=True)
     with FileLock(folder / ".lock") as other, ThreadPoolExecutor(1) as pool:
-        chosen = {"settings": [*settings(1), "width=4"], "jobs": 1, "quiet": True}
+        chosen = {"settings": settings(1), "jobs": 1, "quiet": True}
         compare = functools.partial(drpl.compare, str(tiny_file), methods=["mixup"], out=out)
         waiting = pool.submit(compare, **chosen)
         time.sleep(1)

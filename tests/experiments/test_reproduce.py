@@ -10,7 +10,7 @@ from drpl.data.sources import ReadOptions
 from drpl.data.synthetic import SIZES, invented
 from drpl.errors import ConfigError
 from drpl.experiments import reproduce
-from drpl.experiments.reproduce import TableRequest, mini_grid, paper_grids
+from drpl.experiments.reproduce import TableRequest, plan_mini_grid, plan_paper_grids
 from drpl.registry import METHODS
 from drpl.report.paper import TABLES, published
 from tests.conftest import Command
@@ -23,26 +23,26 @@ def test_every_table_is_its_grid() -> None:
     for table in TABLES:
         cells = [
             (plan.data, noise or "none", method)
-            for plan in paper_grids(table)
+            for plan in plan_paper_grids(table)
             for noise in plan.noises
             for method in plan.methods
         ]
         wanted = {(f.dataset, f.noise, f.method) for f in published() if f.table == table}
         assert set(cells) == wanted
         assert len(cells) == len(wanted)
-        assert all(plan.preset in PRESETS for plan in paper_grids(table))
-        assert all(plan.data in SIZES for plan in paper_grids(table))
-    assert [plan.goal for plan in paper_grids("detection")] == ["detect"]
-    assert [plan.data for plan in paper_grids("oracles")] == ["imagenet32", "imagenet64"]
+        assert all(plan.preset in PRESETS for plan in plan_paper_grids(table))
+        assert all(plan.data in SIZES for plan in plan_paper_grids(table))
+    assert [plan.goal for plan in plan_paper_grids("detection")] == ["detect"]
+    assert [plan.data for plan in plan_paper_grids("oracles")] == ["imagenet32", "imagenet64"]
 
 
 def test_small_grids_have_the_same_noises() -> None:
-    plan = mini_grid("cifar10", "digits")
-    assert plan.noises == paper_grids("cifar10")[0].noises
+    plan = plan_mini_grid("cifar10", "digits")
+    assert plan.noises == plan_paper_grids("cifar10")[0].noises
     assert plan.preset == "mini"
     assert plan.outside == ()
-    assert mini_grid("imagenet32", "digits").outside == ("8", "9")
-    assert mini_grid("webvision", "digits").noises != (None,)
+    assert plan_mini_grid("imagenet32", "digits").outside == ("8", "9")
+    assert plan_mini_grid("webvision", "digits").noises != (None,)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -63,7 +63,7 @@ def test_a_dry_run_without_the_files(command: Command) -> None:
     words = ("reproduce", "cifar10", "--dry-run", "--set", "width=2", "--seeds", "1,2,3")
     answer = command(*words)
     assert answer.code == 0, answer.err
-    mine = [m for m in paper_grids("cifar10")[0].methods if m in METHODS]
+    mine = [m for m in plan_paper_grids("cifar10")[0].methods if m in METHODS]
     assert f"cifar10, preset cifar10: {8 * 3 * len(mine)} cells" in answer.out
     assert "a stand-in of the same size" in answer.out
     assert f"  nonuniform:0.3         {', '.join(mine)}" in answer.out
@@ -84,7 +84,7 @@ def test_what_is_missing_is_said(mistake: Mistake, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(reproduce, "METHODS", {})
     with pytest.raises(ConfigError, match="none of the methods"):
         TableRequest("cifar10").plans()
-    assert TableRequest("webvision").left_out()[0] == "cross_entropy"
+    assert TableRequest("webvision").list_left_out()[0] == "cross_entropy"
 
 
 def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.Mo
 
 
 def test_without_fashion_the_digits_serve(tmp_path: Path) -> None:
-    assert reproduce.mini_data(ReadOptions(data_dir=tmp_path)) == "digits"
+    assert reproduce.find_mini_data(ReadOptions(data_dir=tmp_path)) == "digits"
 
 
 def test_list_tables(command: Command) -> None:

@@ -18,7 +18,7 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
 from drpl.experiments import grid
 from drpl.experiments import study as studying
-from drpl.experiments.study import Study, looked, study
+from drpl.experiments.study import Study, _look, study
 from drpl.files import write_arrays, write_atomic
 from drpl.registry import METHODS as KNOWN
 from drpl.report.page import Section
@@ -135,13 +135,15 @@ def test_separation_and_detectors_are_what_the_folders_say(made: Study) -> None:
     (row,) = pd.read_csv(made.folder / "separation.csv").to_dict("records")
     assert [row[key] for key in ("dataset", "noise", "rate", "seed")] == ["tiny", NOISE, 0.3, 1]
     runs = {run.summary["method"]: run for run in made.comparison.results}
-    for (method, stage), column in studying.LOSSES.items():
+    losses = {
+        "cross_entropy": ("cross_entropy", "train"),
+        "drpl_stage_1": ("drpl", "relabel"),
+        "drpl_stage_2": ("drpl", "detect"),
+    }
+    for column, (method, stage) in losses.items():
         stages = {one["stage"]: one["detection"] for one in runs[method].summary["stages"]}
-        if stage in stages:
-            assert row[column] == pytest.approx(stages[stage]["auroc"], rel=1e-5)
-        else:
-            assert np.isnan(row[column])
-    assert not np.isnan([row[key] for key in ("cross_entropy", "drpl_stage_1")]).any()
+        assert row[column] == pytest.approx(stages[stage]["auroc"], rel=1e-5)
+    assert set(row) == {"dataset", "noise", "rate", "seed", *losses}
     assert made.separation.loc[0, "drpl_stage_2"] == pytest.approx(row["drpl_stage_2"], rel=1e-5)
 
     table = pd.read_csv(made.folder / "detectors.csv", keep_default_na=False)
@@ -253,7 +255,7 @@ def test_failures_do_not_stop_the_others(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(grid, "train", stopped)
+    monkeypatch.setattr(grid, "execute", stopped)
     answer = command(*words, *short)
     assert answer.code == 130
     assert "Stopped. What was finished is kept; go on with:\n  drpl study " in answer.err
@@ -273,7 +275,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
             write_atomic(copied.folder / path.relative_to(run.folder), path.read_bytes())
     table["flagged"] = np.zeros(72, bool)  # nothing was detected
     write_arrays(copied.folder / "samples.npz", table)
-    files, notes = looked(copied, with_corners, tmp_path / "look", None)
+    files, notes = _look(copied, with_corners, tmp_path / "look", None)
     assert notes == [studying.ONE_CELL.format(8, 8)]
     assert all(path.exists() for path in files)
     ids = pd.read_csv(tmp_path / "look" / "look.csv").id.tolist()
@@ -284,7 +286,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
 
     table["flagged"] = table["wrong"]  # everything was
     write_arrays(copied.folder / "samples.npz", table)
-    files, (note,) = looked(copied, with_corners, tmp_path / "none", None)
+    files, (note,) = _look(copied, with_corners, tmp_path / "none", None)
     assert files == []
     assert "no wrong label went undetected" in note
 

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drpl import DRPLClassifier, arrays, detect, find_label_issues
 from drpl.config.compose import compose
-from drpl.config.from_data import batch_size, chosen
+from drpl.config.from_data import choose_batch_size, suit_to_vectors
 from drpl.errors import ConfigError
 from drpl.registry import METHODS
 from tests.conftest import tiny_pixels
@@ -81,13 +81,12 @@ def test_it_is_what_drpl_train_does_and_leaves_nothing_behind(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     issues = find_label_issues(x, given, settings=SHORT, random_state=5)
     assert not list(tmp_path.iterdir())
-    texts = [f"{name}={value}" for name, value in SHORT.items()]
     result = detect(
-        arrays(x.astype(np.float32), given), settings=texts, seed=5, out=tmp_path / "r", quiet=True
+        arrays(x.astype(np.float32), given), settings=SHORT, seed=5, out=tmp_path / "r", quiet=True
     )
     flagged = result.suspicious(150).query("flagged")
     assert issues.tolist() == flagged["id"].tolist()
-    table = find_label_issues(x, given, settings=texts, random_state=5, return_scores=True)
+    table = find_label_issues(x, given, settings=SHORT, random_state=5, return_scores=True)
     assert table.columns.tolist() == ["given", "suggested", "label_noise", "flagged"]
     assert len(table) == 150
     assert set(table.index[table["flagged"]]) == set(issues)
@@ -185,18 +184,15 @@ def test_real_vectors_with_the_shipped_settings(load: Any, least: float) -> None
     [(20, 2, 16), (133, 3, 16), (1347, 10, 32), (5000, 200, 256), (50_000, 10, 1024)],
 )
 def test_batches_follow_the_samples(samples: int, classes: int, size: int) -> None:
-    assert batch_size(samples, classes, 16, 1024) == size
+    assert choose_batch_size(samples, classes, 16, 1024) == size
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_chosen_settings_fit_every_method(method: str) -> None:
     x, given, _ = blobs(3000)
-    texts = chosen(arrays(x, given), method)
-    assert texts
-    config = compose(METHODS[method].load().Config, method, ["vectors"], texts)
-    for text in texts:
-        value: Any = config
-        for name in text.partition("=")[0].split("."):
-            value = getattr(value, name)
-        assert value == 64
-    assert chosen(arrays(np.zeros((6, 8, 8), np.uint8), [0, 1] * 3), method) == []
+    schema = METHODS[method].load().Config
+    settings = suit_to_vectors(schema, len(x), len(set(given.tolist())))
+    config = compose(schema, method, ["vectors"], settings)
+    assert settings
+    for name in settings:
+        assert getattr(config, name).batch_size == 64

@@ -68,7 +68,7 @@ def test_onnx_equals_torch_on_a_thousand_images(run: Path, command: Command) -> 
     about = given.get_modelmeta().custom_metadata_map
     assert json.loads(about["classes"]) == ["ash", "böhm", "cedar tree"]
     assert json.loads(about["shape"]) == [3, 12, 12]
-    assert json.loads(about["mean"]) == list(model.load(run).view.mean)
+    assert json.loads(about["mean"]) == list(model.load(run).transform.mean)
     assert json.loads(about["crop"]) == 0.75
 
 

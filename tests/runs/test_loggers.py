@@ -13,9 +13,10 @@ import pytest
 import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.errors import ConfigError
-from drpl.runs import history, loggers
+from drpl.runs import loggers
 from drpl.runs.display import Display
-from drpl.runs.loggers import Logs, scalars
+from drpl.runs.folder import Row, append_history, drop_history
+from drpl.runs.loggers import Logs, list_scalars
 from tests.conftest import Command, tiny_config
 
 ABOUT = {"run": {"dataset": "tiny", "noise": "none", "method": "mixup", "seed": 1}, "settings": {}}
@@ -24,7 +25,7 @@ COLUMNS = {"epoch", "rate", "accuracy", "images", "seconds", "terms/mixup"}
 Points = dict[str, list[tuple[int, float]]]  # by tag: step and value
 
 
-def row(stage: str, epoch: int, accuracy: float | None = 50.0, loss: float = 1.0) -> history.Row:
+def row(stage: str, epoch: int, accuracy: float | None = 50.0, loss: float = 1.0) -> Row:
     return {
         "stage": stage,
         "epoch": epoch,
@@ -98,7 +99,7 @@ def points() -> Callable[[Path], Points]:
 
 
 def test_an_epoch_has_a_number_for_each_column_under_its_stage() -> None:
-    assert scalars(row("final", 7, accuracy=61.5)) == {
+    assert list_scalars(row("final", 7, accuracy=61.5)) == {
         "final/epoch": 7,
         "final/rate": 0.1,
         "final/accuracy": 61.5,
@@ -106,7 +107,7 @@ def test_an_epoch_has_a_number_for_each_column_under_its_stage() -> None:
         "final/seconds": 0.5,
         "final/terms/mixup": 1.0,
     }
-    assert "final/accuracy" not in scalars(row("final", 7, accuracy=None))
+    assert "final/accuracy" not in list_scalars(row("final", 7, accuracy=None))
 
 
 def test_tensorboard_shows_what_the_diary_says(
@@ -116,7 +117,7 @@ def test_tensorboard_shows_what_the_diary_says(
     found = points(tmp_path)
     assert set(found) == {f"train/{column}" for column in COLUMNS}
     for tag, shown in found.items():
-        wanted = [(k, scalars(r)[tag]) for k, r in enumerate(result.history, 1)]
+        wanted = [(k, list_scalars(r)[tag]) for k, r in enumerate(result.history, 1)]
         assert [step for step, _ in shown] == [step for step, _ in wanted] == [1, 2, 3]
         assert [v for _, v in shown] == pytest.approx([v for _, v in wanted], rel=1e-6)
 
@@ -124,17 +125,16 @@ def test_tensorboard_shows_what_the_diary_says(
 def test_tensorboard_has_no_epoch_twice_after_a_kill(
     tmp_path: Path, points: Callable[[Path], Points]
 ) -> None:
-    diary = tmp_path / "history.jsonl"
     with Logs(tmp_path, ["tensorboard"], ABOUT, Display(quiet=True)) as logs:
         for stage, epoch in (("relabel", 1), ("relabel", 2), ("final", 1), ("final", 2)):
-            history.append(diary, row(stage, epoch, loss=1.0))
+            append_history(tmp_path, row(stage, epoch, loss=1.0))
             logs.follow()
     # The checkpoint of `final` knew its first epoch only.
-    history.forget(diary, "final", 1)
+    drop_history(tmp_path, "final", 1)
     with Logs(tmp_path, ["tensorboard"], ABOUT, Display(quiet=True)) as logs:
         logs.follow()
         for epoch in (2, 3):
-            history.append(diary, row("final", epoch, loss=2.0))
+            append_history(tmp_path, row("final", epoch, loss=2.0))
             logs.follow()
     found = points(tmp_path)
     assert found["relabel/terms/mixup"] == [(1, 1.0), (2, 1.0)]
@@ -160,21 +160,20 @@ def test_wandb_is_told_the_run_and_every_row(
     assert run.arguments["name"] == "tiny, uniform:0.3, mixup, seed 4"
     assert run.arguments["config"]["settings"]["schedule"]["epochs"] == 3
     assert run.arguments["project"] == "drpl"
-    assert [values for _, _, values in wandb.sent] == [scalars(row) for row in result.history]
+    assert [values for _, _, values in wandb.sent] == [list_scalars(row) for row in result.history]
     assert run.finished
 
 
 def test_wandb_goes_on_with_the_same_run(tmp_path: Path, wandb: FakeWandb) -> None:
-    diary = tmp_path / "history.jsonl"
     with Logs(tmp_path, ["wandb"], ABOUT, Display(quiet=True)) as logs:
         for epoch in (1, 2, 3):
-            history.append(diary, row("train", epoch))
+            append_history(tmp_path, row("train", epoch))
             logs.follow()
-    history.forget(diary, "train", 1)
+    drop_history(tmp_path, "train", 1)
     with Logs(tmp_path, ["wandb"], ABOUT, Display(quiet=True)) as logs:
         logs.follow()
         for epoch in (2, 3, 4):
-            history.append(diary, row("train", epoch))
+            append_history(tmp_path, row("train", epoch))
             logs.follow()
     assert [(name, step) for name, step, _ in wandb.sent] == [("id-0", k) for k in (1, 2, 3, 4)]
     assert [run.arguments["id"] for run in wandb.runs] == [None, "id-0"]

@@ -28,7 +28,7 @@ def test_prediction_repeats_the_crop(tiny: DatasetSplits, tmp_path: Path) -> Non
     assert json.loads((tmp_path / "model.json").read_text())["crop"] == 0.75
     again = model.load(tmp_path)
     assert again.shape == (1, 8, 8)
-    assert again.view.output_shape(again.shape) == (1, 6, 6)
+    assert again.transform.output_shape(again.shape) == (1, 6, 6)
     confidence = again.predict(tiny.train.images).max(1).values
     assert confidence.tolist() == pytest.approx(result.samples["confidence"].tolist(), rel=1e-4)
 
@@ -60,12 +60,12 @@ def test_a_network_of_ones_own(tiny: DatasetSplits, tmp_path: Path) -> None:
 
 
 def test_an_ensemble_is_loaded_whole(tiny: DatasetSplits, tmp_path: Path) -> None:
-    config = compose(Config, "cross_entropy", ["small"], ["width=4"])
+    config = compose(Config, "cross_entropy", ["small"], {"width": 4})
     members = [build_network("auto", (1, 8, 8), 3, 4) for _ in range(2)]
     model.save(tmp_path, Ensemble(*members), config, tiny)
     again = model.load(tmp_path)
     images = tiny.train.images
-    x = again.view(images.load(torch.arange(72)), torch.zeros(72, 0))
+    x = again.transform(images.load(torch.arange(72)), torch.zeros(72, 0))
     with torch.no_grad():
         wanted = sum(member.eval()(x) for member in members).softmax(1)
     assert torch.allclose(again.predict(images), wanted, atol=1e-6)

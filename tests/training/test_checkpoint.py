@@ -43,10 +43,10 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path, where: int) -> None:
 
 
 def test_another_network_is_refused(tmp_path: Path) -> None:
-    schedule = Schedule(epochs=1, rates=((1, 0.1),))
+    schedule = Schedule(epochs=1, lr=((1, 0.1),))
     other = stage(width=4)
     with pytest.raises(RunError, match="does not fit"):
-        kept(stage()).restore(other, schedule.optimizer(other.parameters()), tmp_path)
+        kept(stage()).restore(other, schedule.make_optimizer(other.parameters()), tmp_path)
 
 
 def test_a_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,19 +75,30 @@ def test_two_views_of_the_same_images_and_a_walk_without_end() -> None:
     alone, same = next(feed(images)(batch_size=24))
     assert torch.equal(same, i)
     assert torch.equal(alone, first)  # a second view leaves the first as it is
-    walk = one.forever(torch.arange(20), batch_size=10)
+    walk = one.cycle(torch.arange(20), batch_size=10)
     seen = [next(walk)[-1] for _ in range(6)]
     assert [len(set(torch.cat(seen[k : k + 2]).tolist())) for k in (0, 2, 4)] == [20, 20, 20]
     assert one.served == 24 * 2 + 60
     with pytest.raises(TrainingError, match="no samples left"):
-        next(one.forever(torch.arange(0)))
+        next(one.cycle(torch.arange(0)))
 
 
-def test_a_look_is_in_evaluation_mode_and_leaves_the_network_as_it_was() -> None:
+def test_predicting_is_in_evaluation_mode_and_leaves_the_network_as_it_was() -> None:
     images = TensorImages(tiny_pixels(20, "train")[0])
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3), torch.nn.Dropout(0.5))
     one = feed(images)
-    looks = [one.look(net, augmented=True) for _ in range(2)]
+    looks = [one.predict_all(net, augmented=True) for _ in range(2)]
     assert net.training
     assert not torch.equal(*looks)  # new views each time
     assert torch.allclose(looks[0].exp().sum(1), torch.ones(20))
+
+
+def test_recorded_predictions_are_averaged_and_unvisited_samples_known() -> None:
+    one = feed(TensorImages(tiny_pixels(4, "train")[0]))
+    assert one.predictions.probs.shape == (4, 0)  # nothing was recorded
+    two = feed(TensorImages(tiny_pixels(4, "train")[0]))
+    two.record(torch.tensor([0, 2]), torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    two.record(torch.tensor([0]), torch.tensor([[0.0, 1.0]]))
+    probs, visited = two.predictions
+    assert visited.tolist() == [True, False, True, False]
+    assert probs[[0, 2]].tolist() == [[0.25, 0.75], [1.0, 0.0]]

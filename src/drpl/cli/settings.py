@@ -18,7 +18,5 @@ def parse_settings(texts: Iterable[str] | None) -> Tree:
             parsed = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             parsed = value
-        for part in reversed(key.strip().split(".")):
-            parsed = {part: parsed}
-        merge(settings, parsed)
+        merge(settings, {key.strip(): parsed})
     return settings

@@ -81,8 +81,10 @@ def read_toml(path: Path) -> Tree:
 
 
 def merge(into: Tree, tree: Mapping[str, Any]) -> Tree:
-    """Lay `tree` over `into`, table by table."""
-    for key, value in tree.items():
+    """Lay `tree` over `into`, table by table; the key "a.b" means b in the table a."""
+    for name, value in tree.items():
+        key, dot, rest = name.partition(".")
+        value = {rest: value} if dot else value
         key = OLD_NAMES.get(key, key)
         if isinstance(value, Mapping):
             inner = into.get(key)
