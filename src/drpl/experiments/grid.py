@@ -21,12 +21,11 @@ from rich.console import Console
 
 from drpl.config.compose import default_preset
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
 from drpl.experiments.executors import ENGINES
 from drpl.files import explain_write_errors, slugify, write_atomic, write_if_changed
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import as_csv, cells_table, markdown, stages_table
 from drpl.runs.display import duration
@@ -169,7 +168,7 @@ def check(grid: Grid, cells: Sequence[Cell], engine: str) -> None:
     if engine not in ENGINES:
         raise ConfigError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     for noise in {cell.noise for cell in cells}:
-        for kind, _ in asked(noise) if noise else ():
+        for kind, _ in parse_spec(noise) if noise else ():
             find("noise", kind, NOISES)
     usual = [default_preset(grid.data)] if isinstance(grid.data, str) else ["small"]
     for method in dict.fromkeys(cell.method for cell in cells):
@@ -216,7 +215,7 @@ def own_gpu() -> str | None:
 @lru_cache(maxsize=1)
 def loaded(data: str, ood: str | None, read_options: ReadOptions, began: int) -> DatasetSplits:
     """A data set, read once in each process and each grid: files may change from one to another."""
-    return with_outside(load(data, read_options), ood)
+    return with_ood(load(data, read_options), ood)
 
 
 def attempt(grid: Grid, cell: Cell) -> Ended:

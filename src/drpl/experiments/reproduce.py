@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
-from drpl.data.synthetic import SIZES, invented
+from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.synthetic import SIZES, make_synthetic
 from drpl.errors import ConfigError, DataError, did_you_mean
 from drpl.experiments import confusion as lookalikes
 from drpl.experiments.grid import Comparison, compare, meant_for
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS
 from drpl.report.paper import TABLES, published
 from drpl.runs.display import duration
@@ -52,7 +51,7 @@ class Plan:
     @property
     def kinds(self) -> set[str]:
         """The kinds of noise in it."""
-        return {kind for noise in self.noises if noise for kind, _ in asked(noise)}
+        return {kind for noise in self.noises if noise for kind, _ in parse_spec(noise)}
 
     @property
     def needs_confusion(self) -> bool:
@@ -193,7 +192,7 @@ def learnt_confusion(wanted: TableRequest, plan: Plan, folder: Path) -> Path | N
         return None
     if not path.exists():
         found = lookalikes.learn(
-            with_outside(load(plan.data, wanted.read_as(plan)), wanted.ood),
+            with_ood(load(plan.data, wanted.read_as(plan)), wanted.ood),
             runs=folder / "confusion",
             preset=meant_for(lookalikes.METHOD, wanted.presets(plan)),
             settings=meant_for(lookalikes.METHOD, wanted.settings),
@@ -237,7 +236,7 @@ def at_hand(plan: Plan, wanted: TableRequest) -> tuple[DatasetSplits, str | None
     except DataError as error:
         if plan.data not in SIZES:
             raise
-        return invented(plan.data), f"{error}; reckoned on a stand-in of the same size"
+        return make_synthetic(plan.data), f"{error}; reckoned on a stand-in of the same size"
 
 
 def listing(wanted: TableRequest) -> Iterator[str]:

@@ -22,8 +22,7 @@ from drpl.analysis.cam import COUNT, look
 from drpl.analysis.probe import probe
 from drpl.analysis.scoring import score
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import ConfigError, DataError, RunError
 from drpl.experiments.grid import Comparison, compare
 from drpl.files import digest, slugify, write_if_changed, write_json
@@ -120,7 +119,7 @@ def study(
     @cache
     def source() -> DatasetSplits:
         whole = load(data, read_options) if isinstance(data, str) else as_data(data)
-        return with_outside(whole, ood)
+        return with_ood(whole, ood)
 
     write_if_changed(folder / "separation.csv", as_csv(separation(runs)))
     parts.make("detectors.csv", partial(scored, runs, folder), runs)

@@ -9,10 +9,10 @@ from torch import Tensor
 from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.files import digest
 from drpl.noise.kind import Change, Noise
-from drpl.noise.transition import realised_matrix
+from drpl.noise.transition import transition_matrix
 
 
-def manifest(
+def make_manifest(
     specs: Sequence[str],
     noise: Noise,
     changes: Sequence[Change],
@@ -24,7 +24,7 @@ def manifest(
     assert truth is not None  # noqa: S101  every noise records the truth
     wrong = truth.is_noisy(noisy.labels)
     own = truth.in_distribution
-    matrix = realised_matrix(truth.labels[own], noisy.labels[own], len(noisy.classes))
+    matrix = transition_matrix(truth.labels[own], noisy.labels[own], len(noisy.classes))
     images = [change.images for change in changes if change.images is not None]
     return {
         "spec": "+".join(specs),
@@ -43,13 +43,15 @@ def manifest(
         ],
         "labels_digest": digest(*(x.numpy().tobytes() for x in (noisy.labels, *images))),
         "classes": list(noisy.classes),
-        "per_class": per_class(data.train, noise, wrong, truth),
+        "per_class": _summarize_classes(data.train, noise, wrong, truth),
         "matrix": [[round(value, 6) for value in row] for row in matrix.tolist()],
-        "outside": outside(data.outside, truth),
+        "outside": _summarize_outside(data.outside, truth),
     }
 
 
-def per_class(clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth) -> list[dict[str, Any]]:
+def _summarize_classes(
+    clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth
+) -> list[dict[str, Any]]:
     """For each class before the noise: its size, and the rates asked for and found."""
     rates = torch.stack([part.rates(clean) for part in noise.parts]).sum(0)
     rows = []
@@ -68,7 +70,7 @@ def per_class(clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth) -> list
     return rows
 
 
-def outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:
+def _summarize_outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:
     """How many images came from outside, and from which classes; None where none did."""
     if source is None or truth.source is None:
         return None

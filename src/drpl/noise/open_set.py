@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
 from drpl.noise.kind import Change, Noise, NoiseContext, Part, check_rate
-from drpl.noise.official import official_alike, official_outside
+from drpl.noise.official import draw_official_alike, draw_official_outside
 from drpl.noise.quota import Quota
 
 DIRECTIONS = ("column", "row")
@@ -18,19 +18,19 @@ Replace = Callable[[Dataset, Quota, Generator], tuple[Tensor, Tensor]]  # -> sam
 
 def ood(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
     """A share of each class shows images of outside classes, every class with equal chance."""
-    outside = needed(rate, around)
+    outside = _require_outside(rate, around)
 
     def replace(dataset: Dataset, quota: Quota, generator: Generator) -> tuple[Tensor, Tensor]:
         if scheme == "official":
-            return official_outside(dataset, outside, rate)
+            return draw_official_outside(dataset, outside, rate)
         rows = torch.cat([mine for _, mine in quota.each(dataset.labels, generator)])
         unused = torch.ones(len(outside), dtype=torch.bool)
         unused[quota.spent] = False
         fresh = torch.bincount(outside.labels[unused], minlength=len(outside.classes))
-        classes = even_classes(len(rows), fresh, outside, generator)
-        return rows, images_of(classes, outside, quota.spent, generator)
+        classes = _draw_classes(len(rows), fresh, outside, generator)
+        return rows, _draw_images(classes, outside, quota.spent, generator)
 
-    return open_atomic(replace, rate, outside, scheme)
+    return _make_noise(replace, rate, outside, scheme)
 
 
 def ood_nonuniform(
@@ -41,25 +41,25 @@ def ood_nonuniform(
     By column: classes that networks take for the kept label, as the released code has it. By row:
     classes that the kept label is taken for, as the paper words it.
     """
-    outside = needed(rate, around)
+    outside = _require_outside(rate, around)
     if direction not in DIRECTIONS:
         raise ConfigError(f"unknown direction {direction!r}; known are {', '.join(DIRECTIONS)}")
 
     def replace(dataset: Dataset, quota: Quota, generator: Generator) -> tuple[Tensor, Tensor]:
-        chances = alike(dataset, outside, around, direction)
+        chances = _class_chances(dataset, outside, around, direction)
         if scheme == "official":
-            return official_alike(dataset, outside, chances, rate)
+            return draw_official_alike(dataset, outside, chances, rate)
         picked, drawn = [], [dataset.labels[:0]]
         for c, mine in quota.each(dataset.labels, generator):
             picked.append(mine)
             if len(mine):
                 drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
-        return torch.cat(picked), images_of(torch.cat(drawn), outside, quota.spent, generator)
+        return torch.cat(picked), _draw_images(torch.cat(drawn), outside, quota.spent, generator)
 
-    return open_atomic(replace, rate, outside, scheme)
+    return _make_noise(replace, rate, outside, scheme)
 
 
-def open_atomic(replace: Replace, rate: float, outside: Dataset, scheme: str) -> Noise:
+def _make_noise(replace: Replace, rate: float, outside: Dataset, scheme: str) -> Noise:
     """Noise that gives new images to the same labels."""
 
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
@@ -72,7 +72,7 @@ def open_atomic(replace: Replace, rate: float, outside: Dataset, scheme: str) ->
     return Noise((Part(draw, rates, outside, scheme),))
 
 
-def needed(rate: float, around: NoiseContext) -> Dataset:
+def _require_outside(rate: float, around: NoiseContext) -> Dataset:
     """The outside images, or an error that says where to get some."""
     check_rate(rate)
     if around.outside is None:
@@ -83,7 +83,7 @@ def needed(rate: float, around: NoiseContext) -> Dataset:
     return around.outside
 
 
-def even_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generator) -> Tensor:
+def _draw_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generator) -> Tensor:
     """Outside classes drawn evenly from those that still have an unused image. [count]"""
     classes = torch.empty(0, dtype=torch.int64)
     left = fresh.clone()
@@ -98,7 +98,7 @@ def even_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generat
     return classes[torch.randperm(count, generator=generator)]
 
 
-def images_of(classes: Tensor, outside: Dataset, spent: Tensor, generator: Generator) -> Tensor:
+def _draw_images(classes: Tensor, outside: Dataset, spent: Tensor, generator: Generator) -> Tensor:
     """For each class one of its images, in shuffled order, those not used before first. [M]"""
     order = torch.randperm(len(outside), generator=generator)
     uses = torch.bincount(spent, minlength=len(outside))
@@ -110,7 +110,9 @@ def images_of(classes: Tensor, outside: Dataset, spent: Tensor, generator: Gener
     return images
 
 
-def alike(dataset: Dataset, outside: Dataset, around: NoiseContext, direction: str) -> Tensor:
+def _class_chances(
+    dataset: Dataset, outside: Dataset, around: NoiseContext, direction: str
+) -> Tensor:
     """The chance of each outside class for each label. [C, outside classes]"""
     if around.confusion is None:
         raise ConfigError(

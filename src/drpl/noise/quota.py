@@ -34,7 +34,7 @@ class Quota:
             yield c, members[order[len(members) - count :]]
 
 
-def allotted(rates: Tensor, dataset: Dataset) -> Tensor:
+def allot(rates: Tensor, dataset: Dataset) -> Tensor:
     """How many samples of each class each part takes: its rounded share. [K, C] int64"""
     total = rates.sum(0)
     if float(total.max()) > 1 + 1e-9:

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from drpl.config.compose import Common
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import TensorImages
-from drpl.data.outside import with_outside
+from drpl.data.sources import with_ood
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split
+from drpl.noise.inject import corrupt
 from drpl.runs.display import Display
 from drpl.runs.execute import (
     Method,
     as_data,
     choose_device,
-    corrupted,
     prepare,
     preset_names,
     suited,
@@ -218,10 +218,10 @@ def dry_run(
     speeds: Speeds | None = None,
 ) -> Plan:
     """Go through a method on a data set without training it: stages, steps, time and memory."""
-    loaded = with_outside(as_data(data), ood)
+    loaded = with_ood(as_data(data), ood)
     asked = suited(settings, preset, method, loaded)
     recipe = prepare(method, config, preset_names(preset, loaded), asked)
-    loaded, _ = corrupted(loaded, noise, seed, confusion)
+    loaded, _ = corrupt(loaded, noise, seed, confusion)
     machine = Machine(choose_device(device))
     with Display(quiet=True) as display:
         truth = loaded.train.truth if recipe.oracle else None

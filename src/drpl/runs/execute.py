@@ -13,13 +13,11 @@ from drpl.config.compose import Common, compose, default_preset, read_toml
 from drpl.config.from_data import chosen
 from drpl.data import sources as sources
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
-from drpl.data.outside import with_outside
 from drpl.distributed import barrier, processes, rank
 from drpl.errors import ConfigError, RunError
-from drpl.files import digest, slugify, write_atomic, write_json
+from drpl.files import slugify, write_atomic, write_json
 from drpl.networks.build import CUSTOM, Builder
-from drpl.noise import confusion as alike
-from drpl.noise.inject import inject
+from drpl.noise.inject import corrupt
 from drpl.registry import METHODS, find
 from drpl.runs.display import Display
 from drpl.runs.folder import Result
@@ -77,12 +75,12 @@ def train(
     """
     names = wanted(log)
     with processes():
-        loaded = with_outside(as_data(data), ood)
+        loaded = sources.with_ood(as_data(data), ood)
         presets = preset_names(preset, loaded)
         recipe = prepare(method, config, presets, suited(settings, preset, method, loaded))
         if network:
             recipe = replace(recipe, config=recipe.config.model_copy(update={"network": CUSTOM}))
-        loaded, manifest = corrupted(loaded, noise, seed, confusion)
+        loaded, manifest = corrupt(loaded, noise, seed, confusion)
         folder = Path(out) if out else default_folder(loaded.name, noise, recipe.name, seed)
         about = described(recipe, loaded, manifest, presets, seed)
         claim(folder, about)
@@ -153,20 +151,6 @@ def prepare(
     config = config or compose(module.Config, method, presets, settings)
     detect_only = getattr(module, "detect_noise", module.train)
     return Recipe(method, module.train, detect_only, config, getattr(module, "ORACLE", False))
-
-
-def corrupted(
-    data: DatasetSplits, noise: str | None, seed: int, confusion: Path | str | None = None
-) -> tuple[DatasetSplits, dict[str, Any]]:
-    """The data with the asked noise, and a manifest of it."""
-    if noise:
-        lookalikes = alike.read(Path(confusion)) if confusion else None
-        noisy, manifest = inject(data, noise, seed, lookalikes)
-        return replace(data, train=noisy), manifest
-    truth = data.train.truth
-    wrong = None if truth is None else float(truth.is_noisy(data.train.labels).double().mean())
-    labels_digest = digest(data.train.labels.numpy().tobytes())
-    return data, {"spec": None, "nominal": None, "realised": wrong, "labels_digest": labels_digest}
 
 
 def default_folder(dataset: str, noise: str | None, method: str, seed: int) -> Path:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from drpl.data.images import Images, loaded
+from drpl.data.images import Images, load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, rank, world
 from drpl.errors import TrainingError
@@ -51,7 +51,8 @@ class Feed:
         # A row for every sample, so a view does not depend on the batch it comes in.
         shape = (views, len(self.images), self.augment.num_uniforms)
         uniforms = torch.rand(shape, generator=rng(*key, "views"))
-        for index, pixels in loaded(self.images, self._own(order, batch_size or self.batch_size)):
+        batches = self._own(order, batch_size or self.batch_size)
+        for index, pixels in load_batches(self.images, batches):
             pixels = pixels.to(self.device, non_blocking=True)
             self.served += len(index) * views * world()
             yield *(self.augment(pixels, u[index]) for u in uniforms), index.to(self.device)
