@@ -16,7 +16,7 @@ from PIL import Image
 from drpl.data import pixel_store
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import FileImages, PackedImages, TensorImages
-from drpl.data.pixel_store import free_memory, suit_size
+from drpl.data.pixel_store import _pack_names, _unpack_names, free_memory, suit_size
 from drpl.data.readers import folder as folders
 from drpl.data.readers.folder import folder
 from drpl.data.sources import Hold, ReadOptions
@@ -442,10 +442,6 @@ def test_what_fits_into_memory_goes_there(nested: Path) -> None:
     assert isinstance(kept, PackedImages)
 
 
-def test_names_are_a_sequence() -> None:
-    names = pixel_store.Names.pack(["a", "", "ü b", "c\udcff"])
-    assert list(names) == ["a", "", "ü b", "c\udcff"]
-    assert names[1:3] == ["", "ü b"]
-    assert names[-1] == "c\udcff"
-    with pytest.raises(IndexError):
-        names[4]
+def test_names_of_all_kinds_are_kept() -> None:
+    names = ("a", "", "ü b", "c\udcff", "two\nlines")
+    assert _unpack_names(_pack_names(names)) == names

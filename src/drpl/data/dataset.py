@@ -1,6 +1,6 @@
 """A data set as a user has it: images, the labels they were given, and perhaps the truth."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ class Truth:
         return Truth(self.labels[index], self.in_distribution[index], source)
 
     def concat(self, other: "Truth", classes: int) -> "Truth":
-        """Both, the labels of the other after so many classes."""
+        """Both, the labels of the other counted on from `classes`."""
         known = self.source is not None or other.source is not None
         return Truth(
             torch.cat([self.labels, other.labels + classes]),
@@ -101,7 +101,7 @@ class Dataset:
         return replace(part, labels=number[part.labels], classes=tuple(names), truth=truth)
 
     def limit(self, count: int) -> "Dataset":
-        """At most so many samples: the first of each class, as many of one as of another."""
+        """At most `count` samples: the first of each class, as many of one as of another."""
         if count >= len(self):
             return self
         turn = torch.empty_like(self.labels)  # how many samples of its class come before each
@@ -126,7 +126,7 @@ class Dataset:
         )
 
     def resize(self, side: int) -> "Dataset":
-        """Square images with sides of so many pixels; vectors stay as they are."""
+        """Square images, `side` pixels wide and high; vectors stay as they are."""
         return replace(self, images=pixel_sources.resize(self.images, side))
 
     def check_names(self, names: Collection[str]) -> None:
@@ -166,21 +166,11 @@ class DatasetSplits:
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""
-        return replace(
-            self,
-            train=self.train.resize(side),
-            test=self.test and self.test.resize(side),
-            outside=self.outside and self.outside.resize(side),
-        )
+        return self._map(lambda part: part.resize(side))
 
     def limit(self, count: int) -> "DatasetSplits":
-        """At most so many images in each part, evenly over the classes."""
-        return replace(
-            self,
-            train=self.train.limit(count),
-            test=self.test and self.test.limit(count),
-            outside=self.outside and self.outside.limit(count),
-        )
+        """At most `count` images in each part, evenly over the classes."""
+        return self._map(lambda part: part.limit(count))
 
     def hold_out(self, classes: Collection[str]) -> "DatasetSplits":
         """Take whole classes out of both parts; their training images join `outside`.
@@ -202,11 +192,8 @@ class DatasetSplits:
             raise DataError(
                 f"no images are left on one side when {', '.join(classes)} are set aside"
             )
-        train, outside, notes = (
-            self.train.select_classes(stay),
-            shown.select_classes(leave),
-            self.notes,
-        )
+        train, outside = self.train.select_classes(stay), shown.select_classes(leave)
+        notes = self.notes
         if dropped := len(self.train) - len(train) - len(outside):
             notes += (f"dropped {dropped} images whose given label is a class that was set aside",)
         return replace(
@@ -216,6 +203,11 @@ class DatasetSplits:
             outside=self.outside.concat(outside) if self.outside else outside,
             notes=notes,
         )
+
+    def _map(self, change: Callable[[Dataset], Dataset]) -> "DatasetSplits":
+        """The same change made to every part."""
+        test, outside = (part and change(part) for part in (self.test, self.outside))
+        return replace(self, train=change(self.train), test=test, outside=outside)
 
     def with_ood(self, other: "Dataset | DatasetSplits") -> "DatasetSplits":
         """The same data with these images, or a set's training images, as `outside`."""

@@ -73,7 +73,7 @@ def is_grey(image: Image.Image) -> bool:
 
 
 def explain(error: Exception) -> str:
-    """Pillow's complaint in words that a user understands."""
+    """Pillow's complaint, so that a user understands it."""
     text = str(error)
     if "cannot identify" in text:
         return "it is not an image that can be read"

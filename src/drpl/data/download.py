@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -57,11 +56,14 @@ def _fetch(archive: Archive, file: Path) -> None:
             _receive(answer, part, begun if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
     except urllib.error.HTTPError as error:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # no more to come
-            raise _refuse(archive, file, f"{error.code} {error.reason}") from error
+            raise _make_error(archive, file, f"{error.code} {error.reason}") from error
     except urllib.error.URLError as error:
-        raise _refuse(archive, file, str(error.reason)) from error
+        raise _make_error(archive, file, str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _break_off(archive, part) from error
+        raise DataError(
+            f"the download of {archive.url} broke off after {part.stat().st_size:,} bytes, which "
+            f"are kept in {part}; run the same command again to go on"
+        ) from error
     if _compute_md5(part) != archive.md5:
         part.unlink()
         raise DataError(
@@ -92,32 +94,19 @@ def _receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
         file.seek(begun)
         file.truncate()
         while block := answer.read(CHUNK):
-            _store(file, block, part)
+            with explain_write_errors(part):  # a full disk is another matter than a broken line
+                file.write(block)
+                file.flush()
             bars.update(task, advance=len(block))
         if total is not None and file.tell() < total:
             raise http.client.IncompleteRead(b"", total - file.tell())
 
 
-def _store(file: IO[bytes], block: bytes, part: Path) -> None:
-    """Write a block; a full disk is another matter than a broken line."""
-    with explain_write_errors(part):
-        file.write(block)
-        file.flush()
-
-
-def _refuse(archive: Archive, file: Path, reason: str) -> DataError:
+def _make_error(archive: Archive, file: Path, reason: str) -> DataError:
     """What to say when nothing came."""
     return DataError(
         f"cannot fetch {archive.url}: {reason}; try later, or put {archive.name} into "
         f"{file.parent} yourself"
-    )
-
-
-def _break_off(archive: Archive, part: Path) -> DataError:
-    """What to say when something came."""
-    return DataError(
-        f"the download of {archive.url} broke off after {part.stat().st_size:,} bytes, which are "
-        f"kept in {part}; run the same command again to go on"
     )
 
 

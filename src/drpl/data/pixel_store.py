@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,102 +53,47 @@ PARTS = ("train", "test")
 Tables = dict[str, NDArray[Any]]
 
 
-class Names(Sequence[str]):
-    """Many file names in one piece of text, each cut out when it is asked for."""
-
-    def __init__(self, text: NDArray[Any], ends: NDArray[Any]) -> None:
-        self.text, self.ends = text, ends
-
-    @classmethod
-    def pack(cls, names: Sequence[str]) -> "Names":
-        """Put names into one piece."""
-        packed = [os.fsencode(name) for name in names]
-        text = np.frombuffer(b"".join(packed), np.uint8)
-        return cls(text, np.cumsum([len(name) for name in packed], dtype=np.int64))
-
-    @classmethod
-    def from_tables(cls, tables: Tables, name: str) -> "Names":
-        """Those that were stored under a name."""
-        return cls(tables[name], tables[f"{name}_ends"])
-
-    def to_tables(self, name: str) -> Tables:
-        """How they are stored."""
-        return {name: self.text, f"{name}_ends": self.ends}
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    @overload
-    def __getitem__(self, k: int) -> str: ...
-    @overload
-    def __getitem__(self, k: slice) -> "list[str]": ...
-    def __getitem__(self, k: int | slice) -> "str | list[str]":
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        if not -len(self) <= k < len(self):
-            raise IndexError(k)
-        k %= len(self)
-        start = self.ends[k - 1] if k else 0
-        return os.fsdecode(self.text[start : self.ends[k]].tobytes())
-
-
-class Held(NamedTuple):
-    """The images that could be read, and which of the files these are."""
-
-    images: Images
-    kept: Tensor  # [N] bool, a row for every file
-    notes: tuple[str, ...]  # a line for every file that was left out
-
-
 def hold(
     root: Path,
     names: Sequence[str],
     read_options: ReadOptions,
     part: str,
     shape: tuple[int, ...] | None = None,
-) -> Held:
+) -> tuple[Images, Broken]:
     """The images `root/name` in squares of one size, kept as `read_options` ask.
 
-    `part` tells the caches of one root apart. `shape` is for images that must look like others;
-    by default it suits the images.
+    Files that cannot be read are left out, and returned with what is wrong with them. `part` tells
+    the caches of one root apart. `shape` is for images that must look like others; by default
+    it suits the images.
     """
-    images, broken = _decode_or_open(root, names, read_options, part, shape)
-    if broken and (not read_options.skip_broken or len(broken) == len(names)):
-        named = "; ".join(list(broken.values())[:NAMED])
-        more = f"; and {len(broken) - NAMED} more" if len(broken) > NAMED else ""
-        raise DataError(
-            f"{len(broken)} of {len(names)} images cannot be read ({named}{more}); "
-            "mend or remove them, or leave them out with --skip-broken"
-        )
-    kept = torch.ones(len(names), dtype=torch.bool)
-    kept[list(broken)] = False
-    return Held(images, kept, tuple(f"left out {why}" for why in broken.values()))
-
-
-def _decode_or_open(
-    root: Path,
-    names: Sequence[str],
-    read_options: ReadOptions,
-    part: str,
-    shape: tuple[int, ...] | None,
-) -> tuple[Images, Broken]:
-    """The images that can be read, and what is wrong with the others."""
     way = read_options.hold
+    found: tuple[Images, Broken] | None = None
     if way in ("auto", "cache"):
         path = _cache_path(root, read_options, f"{part}.images", shape)
         files = FileStates(root, names)
-        key = files.fingerprint()
-        if found := open_packed(path, key, files):
-            packed, broken = found
-            small = way == "auto" and _fits(packed, read_options)
-            return TensorImages(packed.load(torch.arange(len(packed)))) if small else packed, broken
-    channels, side, _ = shape or suit_shape(root, names, read_options.size)
-    source = FileImages(names, side, channels, root)
-    if way == "memory" or (way == "auto" and _fits(source, read_options)):
-        return _decode_all(source)
-    if way == "files":
-        return _try_all(source)
-    return _pack(path, key, files, source)
+        found = open_packed(path, files.fingerprint(), files)
+        if found and way == "auto" and _fits(found[0], read_options):
+            found = TensorImages(found[0].load(torch.arange(len(found[0])))), found[1]
+    if not found:
+        channels, side, _ = shape or suit_shape(root, names, read_options.size)
+        source = FileImages(names, side, channels, root)
+        if way == "memory" or (way == "auto" and _fits(source, read_options)):
+            found = _decode_all(source)
+        else:
+            found = _try_all(source) if way == "files" else _pack(path, files, source)
+    _check_broken(found[1], len(names), read_options)
+    return found
+
+
+def _check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
+    """Raise for files that cannot be read, unless they may be left out and others remain."""
+    if broken and (not read_options.skip_broken or len(broken) == count):
+        named = "; ".join(list(broken.values())[:NAMED])
+        more = f"; and {len(broken) - NAMED} more" if len(broken) > NAMED else ""
+        raise DataError(
+            f"{len(broken)} of {count} images cannot be read ({named}{more}); "
+            "mend or remove them, or leave them out with --skip-broken"
+        )
 
 
 def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
@@ -246,10 +191,9 @@ def open_packed(
         return None
 
 
-def _pack(
-    path: Path, key: str, files: FileStates, source: FileImages
-) -> tuple[PackedImages, Broken]:
+def _pack(path: Path, files: FileStates, source: FileImages) -> tuple[PackedImages, Broken]:
     """The packed file at `path`, decoded unless another process has just done that."""
+    key = files.fingerprint()
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         if not open_packed(path, key):
@@ -291,9 +235,10 @@ def save_snapshot(
         files = part.images.files
         tables[f"{name}_labels"], tables[f"{name}_states"] = part.labels.numpy(), files.states
         tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint()])
-        tables |= Names.pack(files.names).to_tables(f"{name}_names")
+        tables[f"{name}_names"] = _pack_names(files.names)
     folders = sorted({str(root), *(folder for top in tops for folder, _, _ in os.walk(top))})
-    tables |= Names.pack(folders).to_tables("folders") | {
+    tables |= {
+        "folders": _pack_names(folders),
         "times": np.array([read_state(folder)[1] for folder in folders]),
         "classes": np.array(data.train.classes),
         "scale": np.array([data.mean, data.std]),
@@ -307,7 +252,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
     try:
         with path.open("rb") as file:
             tables = dict(np.load(file, allow_pickle=False))
-        folders = Names.from_tables(tables, "folders")
+        folders = _unpack_names(tables["folders"])
         if any(read_state(f)[1] != t for f, t in zip(folders, tables["times"], strict=True)):
             return None
         mean, std = tables["scale"].tolist()
@@ -333,10 +278,19 @@ def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset
     if f"{name}_labels" not in tables:
         return None
     packed, key = map(str, tables[f"{name}_packed"])
-    paths = Names.from_tables(tables, f"{name}_names")
+    paths = _unpack_names(tables[f"{name}_names"])
     files = FileStates(root, paths, tables[f"{name}_states"])
     files.snapshot = snapshot
     if not (found := open_packed(snapshot.parent / packed, key, files)):
         return None
     labels, classes = torch.from_numpy(tables[f"{name}_labels"]), map(str, tables["classes"])
     return Dataset(found[0], labels, tuple(classes), paths=paths)
+
+
+def _pack_names(names: Sequence[str]) -> NDArray[Any]:
+    """Many names in one piece, which is stored and read faster than an array of texts."""
+    return np.frombuffer(os.fsencode("\0".join(names)), np.uint8)
+
+
+def _unpack_names(packed: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(os.fsdecode(packed.tobytes()).split("\0"))

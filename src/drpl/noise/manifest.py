@@ -54,20 +54,20 @@ def _summarize_classes(
 ) -> list[dict[str, Any]]:
     """For each class before the noise: its size, and the rates asked for and found."""
     rates = torch.stack([part.rates(clean) for part in noise.parts]).sum(0)
-    rows = []
-    for c, name in enumerate(clean.classes):
-        mine = clean.labels == c
-        count = int(mine.sum())
-        rows.append(
-            {
-                "class": name,
-                "samples": count,
-                "nominal": round(float(rates[c]), 12),
-                "realised": int(wrong[mine].sum()) / max(count, 1),
-                "outside": int((~truth.in_distribution[mine]).sum()),
-            }
-        )
-    return rows
+    samples, changed, outside = (
+        torch.bincount(clean.labels[mask], minlength=len(rates)).tolist()
+        for mask in (torch.ones_like(wrong), wrong, ~truth.in_distribution)
+    )
+    return [
+        {
+            "class": name,
+            "samples": samples[c],
+            "nominal": round(float(rates[c]), 12),
+            "realised": changed[c] / max(samples[c], 1),
+            "outside": outside[c],
+        }
+        for c, name in enumerate(clean.classes)
+    ]
 
 
 def _summarize_outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:

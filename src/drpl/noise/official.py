@@ -12,11 +12,6 @@ from drpl.data.dataset import Dataset
 SEED = 42  # the authors' data set seed; their draws know no other
 
 
-def _make_stream() -> np.random.RandomState:
-    """Their generator, seeded anew before each corruption."""
-    return np.random.RandomState(SEED)
-
-
 def _draw_order(rate: float, samples: int, draw: np.random.RandomState) -> NDArray[Any]:
     """The authors' choice of samples: the first int(N r) of a permutation."""
     return draw.permutation(samples)[: int(samples * round(rate, 12))]
@@ -24,7 +19,7 @@ def _draw_order(rate: float, samples: int, draw: np.random.RandomState) -> NDArr
 
 def draw_official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw: a label is redrawn until it differs from the true one."""
-    draw = _make_stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
     for i in _draw_order(float(1 - table[0, 0]), len(given), draw):
         new = given[i]
@@ -36,7 +31,7 @@ def draw_official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
 
 def draw_official_first(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on ImageNet: the chosen samples move by their row without its diagonal."""
-    draw = _make_stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
     elsewhere = table.clone().fill_diagonal_(0)
     elsewhere = elsewhere / elsewhere.sum(1, keepdim=True).clamp(min=1e-300)
@@ -47,7 +42,7 @@ def draw_official_first(dataset: Dataset, table: Tensor) -> Tensor:
 
 def draw_official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on CIFAR: each sample, in permuted order, on its own from its row."""
-    draw = _make_stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
     for i in draw.permutation(len(given)):
         given[i] = draw.choice(len(table), p=table[given[i]].numpy())
@@ -56,7 +51,7 @@ def draw_official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
 
 def draw_official_outside(dataset: Dataset, outside: Dataset, rate: float) -> tuple[Tensor, Tensor]:
     """Which samples are replaced by which outside images: the first of two permutations."""
-    draw = _make_stream()
+    draw = np.random.RandomState(SEED)
     rows = _draw_order(rate, len(dataset), draw)
     images = draw.permutation(len(outside))[np.arange(len(rows)) % len(outside)]
     return torch.from_numpy(rows), torch.from_numpy(images)
@@ -69,7 +64,7 @@ def draw_official_alike(
 
     Each class gives its shuffled images in turn; theirs fails after the last, ours begins anew.
     """
-    draw = _make_stream()
+    draw = np.random.RandomState(SEED)
     rows = _draw_order(rate, len(dataset), draw)
     labels, classes = outside.labels.numpy(), len(outside.classes)
     members = [np.flatnonzero(labels == c) for c in range(classes)]

@@ -61,9 +61,10 @@ def from_files(
 
     def part(files: Listed, what: str, like: tuple[int, ...] | None) -> tuple[Dataset, Notes]:
         names, labels = files
-        images, kept, notes = hold(root, names, read_options, what, like)
-        paths = tuple(name for name, whole in zip(names, kept.tolist(), strict=True) if whole)
-        return Dataset(images, labels[kept], classes, paths=paths), notes
+        images, broken = hold(root, names, read_options, what, like)
+        kept = [i for i in range(len(names)) if i not in broken]
+        notes = tuple(f"left out {why}" for why in broken.values())
+        return Dataset(images, labels[kept], classes, paths=tuple(names[i] for i in kept)), notes
 
     first, notes = part(train, "train", shape)
     check_every_class(first.labels, classes)  # also of what could be read

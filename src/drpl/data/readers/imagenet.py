@@ -16,7 +16,7 @@ from drpl.data.dataset import Dataset, DatasetSplits, in_memory
 from drpl.data.locate import locate
 from drpl.data.safe_pickle import join_batches, read_batch
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import Term, class_names, read_lines, read_map, read_roles, whole
+from drpl.data.wordnet import Term, class_names, parse_whole, read_lines, read_map, read_roles
 from drpl.errors import DataError, did_you_mean
 
 SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -88,7 +88,7 @@ def choose_classes(variant: str) -> tuple[list[int], list[int]]:
     if key == "ids":
         words = " ".join(read_lines(Path(value))).replace(",", " ").split()
         every = range(1, ALL + 1)
-        inside = [label for word in words if (label := whole(word) or 0) in every]
+        inside = [label for word in words if (label := parse_whole(word) or 0) in every]
         if len(set(inside)) != len(words):
             raise DataError(f"{value} should hold labels from 1 to {ALL}, none twice")
         return inside, [label for label in every if label not in inside]
@@ -98,7 +98,7 @@ def choose_classes(variant: str) -> tuple[list[int], list[int]]:
         if key not in chosen:
             known = [*chosen, "ids"]
             raise DataError(f"ImageNet has no option {option!r}; {did_you_mean(key, known)}")
-        if (number := whole(value)) is None:
+        if (number := parse_whole(value)) is None:
             raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
         chosen[key] = number
     order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()

@@ -10,7 +10,7 @@ import torch
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import whole
+from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, did_you_mean
 
 COLUMNS = ("path", "label", "split")
@@ -99,8 +99,10 @@ def read_columns(path: Path) -> dict[str, list[str]]:
 
 def _order(labels: set[str]) -> tuple[str, ...]:
     """By number if all are numbers, else by the alphabet."""
-    numbers = all(whole(label) is not None for label in labels)
-    return tuple(sorted(labels, key=lambda label: (whole(label) or 0 if numbers else 0, label)))
+    numbers = all(parse_whole(label) is not None for label in labels)
+    return tuple(
+        sorted(labels, key=lambda label: (parse_whole(label) or 0 if numbers else 0, label))
+    )
 
 
 def check_files(files: Sequence[Path], source: Path) -> None:

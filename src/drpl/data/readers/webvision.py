@@ -11,7 +11,7 @@ from drpl.data.readers.folder import Listed, from_files
 from drpl.data.readers.imagenet import SCALE
 from drpl.data.readers.list import check_files
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import Term, class_names, read_lines, whole
+from drpl.data.wordnet import Term, class_names, parse_whole, read_lines
 from drpl.errors import DataError, did_you_mean
 
 CLASSES = 50  # the first ones, as the papers use it
@@ -60,7 +60,7 @@ def _read_list(root: Path, name: str) -> list[tuple[str, int]]:
     rows = []
     for number, line in enumerate(read_lines(path), 1):
         file, _, text = line.strip().rpartition(" ")
-        label = whole(text)
+        label = parse_whole(text)
         if not file or label is None:
             raise DataError(f"{path}, line {number}: wanted are a path and a label, got {line!r}")
         if label < CLASSES:
