@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
-from drpl.noise.kind import Change, Noise, Part, check_rate
+from drpl.noise.kind import Change, Noise, Part, check_rate, even_rates
 from drpl.noise.quota import Quota
 
 SPREAD = 0.1  # deviation of the samples' own rates
@@ -28,10 +28,7 @@ def instance(rate: float) -> Noise:
         rows = quota.pick(dataset.labels, chance - fate)
         return Change(rows, _suggest_labels(dataset, rows, generator))
 
-    def rates(dataset: Dataset) -> Tensor:
-        return torch.full((len(dataset.classes),), rate, dtype=torch.float64)
-
-    return Noise((Part(draw, rates),))
+    return Noise((Part(draw, even_rates(rate)),))
 
 
 def _suggest_labels(dataset: Dataset, rows: Tensor, generator: Generator) -> Tensor:

@@ -25,6 +25,24 @@ class NoiseContext:
     outside: Dataset | None = None  # images of other classes
     confusion: "Confusion | None" = None  # which classes look alike
 
+    def require_outside(self) -> Dataset:
+        """The outside images, or an error that says where to get some."""
+        if self.outside is None:
+            raise ConfigError(
+                "out-of-distribution noise needs images of other classes; give a second data set "
+                "with --ood DATA"
+            )
+        return self.outside
+
+    def require_confusion(self, kind: str, data: str) -> "Confusion":
+        """The confusion matrix, or an error that says how to make one."""
+        if self.confusion is None:
+            raise ConfigError(
+                f"{kind} noise needs to know which classes look alike: make a confusion matrix "
+                f"with `drpl confusion {data} -o T.npz` and give it with --confusion T.npz"
+            )
+        return self.confusion
+
 
 @dataclass(frozen=True)
 class Change:
@@ -126,6 +144,11 @@ def _replace_images(
         truth=Truth(truth.labels, own, source),
         paths=paths,
     )
+
+
+def even_rates(rate: float) -> Callable[[Dataset], Tensor]:
+    """The same share of each class."""
+    return lambda dataset: torch.full((len(dataset.classes),), rate, dtype=torch.float64)
 
 
 def check_rate(rate: float) -> None:

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset
-from drpl.errors import ConfigError
 from drpl.noise.cifar import find_flips
 from drpl.noise.confusion import Confusion
 from drpl.noise.kind import Noise, NoiseContext, check_rate
@@ -22,7 +21,7 @@ def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Nois
     def table(dataset: Dataset) -> Tensor:
         moves = find_flips(dataset.classes)
         if moves is None:
-            return _error_matrix(dataset, around.confusion, rate)
+            return _error_matrix(dataset, around.require_confusion("nonuniform", "DATA"), rate)
         return _flip_matrix(len(dataset.classes), moves, rate)
 
     def official(dataset: Dataset, matrix: Tensor) -> Tensor:
@@ -44,13 +43,8 @@ def _flip_matrix(classes: int, moves: dict[int, int], rate: float) -> Tensor:
     return table
 
 
-def _error_matrix(dataset: Dataset, confusion: Confusion | None, rate: float) -> Tensor:
+def _error_matrix(dataset: Dataset, confusion: Confusion, rate: float) -> Tensor:
     """1 - r stays and r moves as networks err: the matrix without its diagonal. [C, C]"""
-    if confusion is None:
-        raise ConfigError(
-            "nonuniform noise needs to know which classes look alike: make a confusion matrix "
-            "with `drpl confusion DATA -o T.npz` and give it with --confusion T.npz"
-        )
     # The diagonal goes before rows are normalised, or less than r would move.
     errors = confusion.among(dataset.classes, dataset.classes).fill_diagonal_(0)
     table = rate * errors / errors.sum(1, keepdim=True)

@@ -30,7 +30,9 @@ def uniform(rate: float, scheme: str = "paper") -> Noise:
     check_rate(rate)
 
     def table(dataset: Dataset) -> Tensor:
-        return _uniform_matrix(len(dataset.classes), rate)
+        classes = len(dataset.classes)
+        even = torch.full((classes, classes), rate / (classes - 1), dtype=torch.float64)
+        return even.fill_diagonal_(1 - rate)
 
     return make_transition_noise(table, draw_official_uniform, scheme)
 
@@ -65,30 +67,13 @@ def make_transition_noise(
             given = official(dataset, table(dataset))
             rows = (given != dataset.labels).nonzero().flatten()
             return Change(rows, given[rows])
-        return _draw_exactly(dataset.labels, table(dataset), quota, generator)
+        elsewhere = table(dataset).clone().fill_diagonal_(0)  # the asked share moves, all of it
+        return Change(*quota.draw(dataset.labels, elsewhere, generator))
 
     def rates(dataset: Dataset) -> Tensor:
         return (1 - table(dataset).diagonal()).round(decimals=12)  # 1 - (1 - r) is r again
 
     return Noise((Part(draw, rates, scheme=scheme),))
-
-
-def _draw_exactly(labels: Tensor, table: Tensor, quota: Quota, generator: Generator) -> Change:
-    """The paper's draw: in each class exactly the asked share moves, each to a drawn class."""
-    rows, given = [], [labels[:0]]
-    for c, mine in quota.each(labels, generator):
-        elsewhere = table[c].clone()
-        elsewhere[c] = 0
-        rows.append(mine)
-        if len(mine):
-            given.append(torch.multinomial(elsewhere, len(mine), True, generator=generator))
-    return Change(torch.cat(rows), torch.cat(given))
-
-
-def _uniform_matrix(classes: int, rate: float) -> Tensor:
-    """(1 - r) on the diagonal, r / (C - 1) elsewhere. [C, C]"""
-    table = torch.full((classes, classes), rate / (classes - 1), dtype=torch.float64)
-    return table.fill_diagonal_(1 - rate)
 
 
 def transition_matrix(true: Tensor, given: Tensor, classes: int) -> Tensor:
