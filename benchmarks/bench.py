@@ -20,9 +20,9 @@ from PIL import Image
 from scipy.stats import beta
 from torch import Tensor, nn, optim
 
-from drpl.data import cached
 from drpl.data.decoding import decode
 from drpl.data.images import Images, TensorImages
+from drpl.data.pixel_store import open_packed, write_packed
 from drpl.data.transforms import CropFlip, Normalise
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture, Scale
@@ -102,13 +102,13 @@ def loop_ratios() -> tuple[float, float]:
     targets = one_hot(torch.randint(10, (BATCH * STEPS,)), 10)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.images"
-        cached.write(path, "bench", (3, 32, 32), [(pixels(), {})])
-        found = cached.opened(path, "bench")
+        write_packed(path, "bench", (3, 32, 32), [(pixels(), {})])
+        found = open_packed(path, "bench")
         assert found is not None
         plain, memory, cache = best_of_interleaved(
             bare(1),
             looped(Classify(network(), targets)),
-            looped(Classify(network(), targets), found.images),
+            looped(Classify(network(), targets), found[0]),
         )
     return plain / memory, plain / cache
 

@@ -24,7 +24,6 @@ from sklearn.model_selection import StratifiedKFold
 from drpl import files
 from drpl.cleaning.plan import scale_epochs
 from drpl.data.dataset import DatasetSplits
-from drpl.data.reduced import taken
 from drpl.data.sources import ReadOptions, load
 from drpl.files import read_json
 from drpl.report.table import as_csv
@@ -45,7 +44,7 @@ def main() -> None:
     words.add_argument("--effort", type=float, default=0.4, help="share of the preset's epochs")
     asked = words.parse_args()
     data = load("cifar10n:worse_label", ReadOptions(size=16, data_dir=asked.data_dir))
-    data = replace(data, train=taken(data.train, torch.arange(IMAGES)), test=None)
+    data = replace(data, train=data.train.select(torch.arange(IMAGES)), test=None)
     truth = data.train.truth
     assert truth is not None
     wrong = truth.is_noisy(data.train.labels).numpy()
@@ -108,9 +107,9 @@ def by_cleanlab(
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(labels, labels)
     epochs = round(images / (len(labels) * (FOLDS - 1)))
     for k, (known, new) in enumerate(folds):
-        part = replace(data, train=taken(data.train, torch.from_numpy(known)))
+        part = replace(data, train=data.train.select(torch.from_numpy(known)))
         cost += trained(part, out / name / f"fold-{k}", "cross_entropy", epochs)
-        unseen = taken(data.train, torch.from_numpy(new)).images
+        unseen = data.train.select(torch.from_numpy(new)).images
         probs[new] = model.load(out / name / f"fold-{k}").predict(unseen).numpy()
     ways = ("self_confidence", "normalized_margin")
     return {way: -get_label_quality_scores(labels, probs, method=way) for way in ways}, cost

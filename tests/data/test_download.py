@@ -86,7 +86,7 @@ def test_the_set_is_fetched_once(
         assert len(load("cifar10", read_options).train) == 100
     assert server.asked == [None]
     names = sorted(path.name for path in (tmp_path / "new" / "data").iterdir())
-    assert names == ["cifar-10-batches-py", "cifar.tar.gz"]
+    assert names == [".cifar.tar.gz.lock", "cifar-10-batches-py", "cifar.tar.gz"]
 
 
 @pytest.mark.parametrize("mood", ["well", "no ranges"])

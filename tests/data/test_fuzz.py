@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from drpl.data.readers.cifar_n import human_labels
+from drpl.data.readers.cifar_n import read_human_labels
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 from tests.support.datasets import (
@@ -67,7 +67,7 @@ def imagenet(home: Path) -> tuple[Path, Callable[[], object]]:
 def human(home: Path) -> tuple[Path, Callable[[], object]]:
     labels = np.arange(50) % 10
     path = make_human(home / "x.pt", clean_label=labels, worse_label=labels)
-    return path, lambda: human_labels(path)
+    return path, lambda: read_human_labels(path)
 
 
 def idx(home: Path) -> tuple[Path, Callable[[], object]]:

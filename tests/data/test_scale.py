@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl.data import cached
+from drpl.data.pixel_store import write_packed
 from drpl.data.readers.folder import folder
 from drpl.data.sources import ReadOptions
 
@@ -21,9 +21,9 @@ EPOCH = """
 import json, resource, sys, time
 from pathlib import Path
 import torch
-from drpl.data import cached
+from drpl.data.pixel_store import open_packed
 from drpl.data.sources import ReadOptions
-from drpl.data.augment import CropFlip, Normalise
+from drpl.data.transforms import CropFlip, Normalise
 from drpl.data.readers.folder import folder
 from drpl.training.feed import Feed
 
@@ -37,7 +37,7 @@ if where.is_dir():
     hold = "cache" if cache else "files"
     images = folder(where, ReadOptions(size=64, hold=hold, cache=cache)).train.images
 else:
-    images = cached.opened(where, "key").images
+    images = open_packed(where, "key")[0]
 for x, index in Feed(images, view, view, 128, 1, (1, "scale"), torch.device("cpu"))():
     first = first if seen else time.perf_counter() - began
     seen += len(index)
@@ -57,7 +57,7 @@ def epoch(*where: Path) -> dict[str, float]:
 
 def write_cache(path: Path, count: int) -> Path:
     part = torch.randint(0, 256, (1000, 3, 64, 64), dtype=torch.uint8)
-    cached.write(path, "key", (3, 64, 64), ((part, {}) for _ in range(count // 1000)))
+    write_packed(path, "key", (3, 64, 64), ((part, {}) for _ in range(count // 1000)))
     return path
 
 

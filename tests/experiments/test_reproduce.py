@@ -7,7 +7,7 @@ import pytest
 
 from drpl.config.compose import PRESETS
 from drpl.data.sources import ReadOptions
-from drpl.data.synthetic import SIZES, invented
+from drpl.data.synthetic import SIZES, make_synthetic
 from drpl.errors import ConfigError
 from drpl.experiments import reproduce
 from drpl.experiments.reproduce import TableRequest, plan_mini_grid, plan_paper_grids
@@ -47,7 +47,7 @@ def test_small_grids_have_the_same_noises() -> None:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_stand_ins_have_the_size_of_the_real_sets(name: str) -> None:
-    data = invented(name)
+    data = make_synthetic(name)
     train, test, classes, side = SIZES[name]
     assert (len(data.train), len(data.test or ()), len(data.train.classes)) == (
         train,

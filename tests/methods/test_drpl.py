@@ -10,7 +10,6 @@ import drpl
 from drpl.config.compose import compose
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
-from drpl.data.reduced import taken
 from drpl.data.transforms import Normalise
 from drpl.methods import drpl as method
 from drpl.methods import pseudo_label
@@ -203,7 +202,7 @@ def test_a_prior_follows_from_the_labels_and_from_what_is_seen(
 
     rare = (tiny.train.labels == 2).nonzero().flatten()[5:].tolist()
     kept = torch.tensor([i for i in range(len(tiny.train)) if i not in rare])
-    unequal = replace(tiny, train=taken(tiny.train, kept))
+    unequal = replace(tiny, train=tiny.train.select(kept))
     pulls = {}
     for prior in ("uniform", "estimate"):
         config = tiny_config("drpl", 3, f"prior={prior}")

@@ -8,7 +8,7 @@ import torch
 from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.errors import ConfigError, DataError
 from drpl.experiments.confusion import collect, halves, learn, problem, worst
-from drpl.noise.confusion import Confusion, averaged, counted, read
+from drpl.noise.confusion import Confusion, average_confusion, count_confusion, read_confusion
 from tests.conftest import tiny_pixels
 
 QUICK = ("schedule.epochs=2", "schedule.batch_size=16", "width=4", "flip=false")
@@ -23,15 +23,15 @@ def open_tiny(tiny: DatasetSplits) -> DatasetSplits:
 
 def test_round_trip(tmp_path: Path) -> None:
     probs = torch.eye(3)[torch.tensor([0, 1, 1, 2, 0, 2])]
-    found = counted(probs, torch.tensor([0, 0, 1, 2, 2, 2]), ("ash", "birch", "cèdre"))
+    found = count_confusion(probs, torch.tensor([0, 0, 1, 2, 2, 2]), ("ash", "birch", "cèdre"))
     wanted = torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1 / 3, 0.0, 2 / 3]])
     assert torch.allclose(found.matrix, wanted.double())
     found.write(tmp_path / "t.npz")
-    again = read(tmp_path / "t.npz")
+    again = read_confusion(tmp_path / "t.npz")
     assert again.classes == found.classes
     assert torch.equal(again.matrix, found.matrix)
     assert next(iter(worst(found, 2))) == ("ash", "birch", 0.5)
-    mean = averaged([found, replace(found, matrix=torch.eye(3, dtype=torch.float64))])
+    mean = average_confusion([found, replace(found, matrix=torch.eye(3, dtype=torch.float64))])
     assert torch.allclose(mean.matrix.sum(1), torch.ones(3, dtype=torch.float64))
     assert float(mean.matrix[0, 1]) == pytest.approx(0.25)
 
@@ -111,7 +111,7 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("no array")
     for name in ("t.npy", "t.txt", "nowhere.npz"):
         with pytest.raises(ConfigError, match="cannot read a confusion matrix from"):
-            read(tmp_path / name)
+            read_confusion(tmp_path / name)
     with pytest.raises(ConfigError, match="each of its 2 classes"):
         Confusion(torch.eye(3), ("a", "b"))
     with pytest.raises(ConfigError, match="negative or NaN"):

@@ -7,11 +7,11 @@ from hypothesis.extra.numpy import arrays
 
 from drpl.data.dataset import Dataset, in_memory
 from drpl.errors import ConfigError
-from drpl.noise.cifar import CIFAR10, SUPERCLASSES, flips
+from drpl.noise.cifar import CIFAR10, SUPERCLASSES, find_flips
 from drpl.noise.confusion import Confusion
-from drpl.noise.inject import parse
+from drpl.noise.inject import make_noise
 from drpl.noise.kind import NoiseContext
-from drpl.noise.transition import realised_matrix, transition
+from drpl.noise.transition import transition, transition_matrix
 from drpl.randomness import rng
 
 CIFAR100 = tuple(sorted(" ".join(SUPERCLASSES).split()))
@@ -30,10 +30,10 @@ def plain(names: tuple[str, ...], each: int) -> Dataset:
 
 def test_cifar10_flips_five_classes() -> None:
     clean = plain(CIFAR10, 100)
-    noise = parse("nonuniform:0.4")
+    noise = make_noise("nonuniform:0.4")
     noisy = noise(clean, rng(1, "n"))
     assert noise.nominal(clean) == pytest.approx(0.2)
-    found = realised_matrix(clean.labels, noisy.labels, 10)
+    found = transition_matrix(clean.labels, noisy.labels, 10)
     for a, b in ((9, 1), (2, 0), (4, 7), (3, 5), (5, 3)):
         assert float(found[a, b]) == pytest.approx(0.4)
     assert (found.diagonal() == 1).nonzero().flatten().tolist() == [0, 1, 6, 7, 8]
@@ -41,21 +41,21 @@ def test_cifar10_flips_five_classes() -> None:
 
 def test_cifar100_moves_to_the_next_of_the_superclass() -> None:
     assert len(CIFAR100) == 100
-    moves = flips(CIFAR100)
+    moves = find_flips(CIFAR100)
     assert moves is not None
     for group in range(20):
         members = [fine for fine in range(100) if COARSE[fine] == group]
         for place, fine in enumerate(members):
             assert moves[fine] == members[(place + 1) % 5]
-    assert flips(tuple(name.replace("_", " ") for name in CIFAR100)) == moves
-    assert flips(CIFAR100[:99]) is None
+    assert find_flips(tuple(name.replace("_", " ") for name in CIFAR100)) == moves
+    assert find_flips(CIFAR100[:99]) is None
 
 
 @pytest.mark.parametrize("names", [CIFAR10, CIFAR100])
 def test_official_draw_is_one_of_its_row_for_each_sample(names: tuple[str, ...]) -> None:
     clean = plain(names, 2000 // len(names))
-    given = parse("nonuniform:0.3,scheme=official")(clean, rng(5, "ignored")).labels
-    moves = flips(names) or {}
+    given = make_noise("nonuniform:0.3,scheme=official")(clean, rng(5, "ignored")).labels
+    moves = find_flips(names) or {}
     draw = np.random.RandomState(42)
     for i in draw.permutation(2000)[:500].tolist():
         old = int(clean.labels[i])
@@ -74,8 +74,8 @@ def test_confused_classes(classes: int, rate: float, seed: int, data: some.DataO
     names = tuple(f"class {c}" for c in range(classes))
     around = NoiseContext(confusion=Confusion(torch.from_numpy(table), names))
     clean = plain(names, 400)
-    noisy = parse(f"nonuniform:{rate}", around)(clean, rng(seed, "noise"))
-    found = realised_matrix(clean.labels, noisy.labels, classes).numpy()
+    noisy = make_noise(f"nonuniform:{rate}", around)(clean, rng(seed, "noise"))
+    found = transition_matrix(clean.labels, noisy.labels, classes).numpy()
     wanted = table + 1e-5
     np.fill_diagonal(wanted, 0)
     wanted = rate * wanted / wanted.sum(1, keepdims=True)
@@ -91,11 +91,11 @@ def test_any_matrix(classes: int, seed: int, data: some.DataObject) -> None:
     table = data.draw(arrays(np.float64, (classes, classes), elements=entries))
     table /= table.sum(1, keepdims=True)
     clean = plain(tuple(map(str, range(classes))), 400)
-    (change,) = transition(table).changes(clean, rng(seed, "noise"))
+    (change,) = transition(table).draw(clean, rng(seed, "noise"))
     assert bool((change.labels != clean.labels[change.rows]).all())
     given = clean.labels.clone()
     given[change.rows] = change.labels
-    found = realised_matrix(clean.labels, given, classes).numpy()
+    found = transition_matrix(clean.labels, given, classes).numpy()
     assert np.abs(found.diagonal() - table.diagonal()).max() <= 1 / 400
     assert np.abs(found - table).max() < 6 * np.sqrt(0.25 / 400)
 
@@ -106,11 +106,11 @@ def test_official_confused_classes() -> None:
     table = torch.tensor([[0.0, 0.3, 0.7], [0.5, 0.0, 0.5], [0.9, 0.1, 0.0]])
     around = NoiseContext(confusion=Confusion(table, names))
     clean = plain(names, 100)
-    given = parse("nonuniform:0.4,scheme=official", around)(clean, rng(1, "n")).labels
+    given = make_noise("nonuniform:0.4,scheme=official", around)(clean, rng(1, "n")).labels
     chosen = np.random.RandomState(42).permutation(300)[:120]
     assert (given != clean.labels).nonzero().flatten().tolist() == sorted(chosen.tolist())
 
 
 def test_without_a_confusion_matrix() -> None:
     with pytest.raises(ConfigError, match="`drpl confusion DATA"):
-        parse("nonuniform:0.4")(plain(("a", "b"), 3), rng(1, "n"))
+        make_noise("nonuniform:0.4")(plain(("a", "b"), 3), rng(1, "n"))

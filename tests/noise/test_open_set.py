@@ -8,29 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from PIL import Image
 
-from drpl.data.dataset import Dataset, DatasetSplits, in_memory
-from drpl.data.images import FileImages
-from drpl.data.outside import Assembled, fitted, with_outside
-from drpl.errors import ConfigError, DataError
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.images import ComposedImages, FileImages
+from drpl.errors import ConfigError
 from drpl.noise.confusion import Confusion
-from drpl.noise.inject import inject, parse
+from drpl.noise.inject import inject, make_noise
 from drpl.noise.kind import NoiseContext
 from drpl.randomness import rng
+from tests.support.datasets import numbered, shown
 
 OWN, FOREIGN = ("a", "b", "c"), ("x", "y")
-
-
-def numbered(count: int, classes: tuple[str, ...], first: int = 0) -> Dataset:
-    """Images that carry their own number, so that one can see where they came from."""
-    numbers = torch.arange(first, first + count)
-    pixels = torch.stack([numbers // 256, numbers % 256], 1).to(torch.uint8).view(-1, 1, 1, 2)
-    return in_memory(pixels, torch.arange(count) % len(classes), classes)
-
-
-def shown(dataset: Dataset) -> torch.Tensor:
-    """The numbers on all images."""
-    pixels = dataset.images.load(torch.arange(len(dataset))).long().flatten(1)
-    return pixels[:, 0] * 256 + pixels[:, 1]
 
 
 def around(count: int, matrix: torch.Tensor | None = None) -> NoiseContext:
@@ -50,7 +37,7 @@ def test_labels_stay_and_images_come_from_outside(
     kind: str, each: int, rate: float, foreign: int, seed: int
 ) -> None:
     clean, surroundings = numbered(3 * each, OWN), around(foreign)
-    noisy = parse(f"{kind}:{rate}", surroundings)(clean, rng(seed, "noise"))
+    noisy = make_noise(f"{kind}:{rate}", surroundings)(clean, rng(seed, "noise"))
     assert noisy.truth is not None
     assert noisy.truth.source is not None
     assert surroundings.outside is not None
@@ -75,7 +62,9 @@ def test_no_image_twice_while_there_are_enough(each: int, sizes: list[int]) -> N
     names = [f"x{c}" for c in range(len(sizes))]
     labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     foreign = replace(numbered(len(labels), FOREIGN), labels=labels, classes=tuple(names))
-    noisy = parse("ood:0.5", NoiseContext(foreign))(numbered(3 * each, OWN, 10_000), rng(each, "n"))
+    noisy = make_noise("ood:0.5", NoiseContext(foreign))(
+        numbered(3 * each, OWN, 10_000), rng(each, "n")
+    )
     numbers = shown(noisy)
     uses = torch.bincount(numbers[numbers < 10_000], minlength=len(labels))
     if int(uses.sum()) <= len(labels):
@@ -83,7 +72,7 @@ def test_no_image_twice_while_there_are_enough(each: int, sizes: list[int]) -> N
 
 
 def test_two_kinds_share_the_outside_without_repeats() -> None:
-    noisy = parse("ood:0.4+ood-nonuniform:0.1", around(200))(numbered(300, OWN), rng(1, "n"))
+    noisy = make_noise("ood:0.4+ood-nonuniform:0.1", around(200))(numbered(300, OWN), rng(1, "n"))
     numbers = shown(noisy)
     used = numbers[numbers >= 10_000]
     assert len(used) == 150
@@ -96,7 +85,7 @@ def test_direction(direction: str, wanted: list[int]) -> None:
     table = torch.full((5, 5), 0.0)
     table[3, 0] = table[4, 1] = table[0, 4] = table[1, 3] = 1.0
     spec = f"ood-nonuniform:0.5,direction={direction}"
-    noisy = parse(spec, around(1000, table))(numbered(900, OWN), rng(1, "n"))
+    noisy = make_noise(spec, around(1000, table))(numbered(900, OWN), rng(1, "n"))
     assert noisy.truth is not None
     assert noisy.truth.source is not None
     for c in (0, 1):
@@ -107,12 +96,12 @@ def test_direction(direction: str, wanted: list[int]) -> None:
 def test_official_draws() -> None:
     """The first int(rN) of one permutation get the first images of the next."""
     clean, surroundings = numbered(3000, OWN), around(2000)
-    noisy = parse("ood:0.4,scheme=official", surroundings)(clean, rng(7, "ignored"))
+    noisy = make_noise("ood:0.4,scheme=official", surroundings)(clean, rng(7, "ignored"))
     draw = np.random.RandomState(42)
     rows, images = draw.permutation(3000)[:1200], draw.permutation(2000)[:1200]
     assert (shown(noisy)[torch.from_numpy(rows)].numpy() == images + 10_000).all()
     assert int((shown(noisy) >= 10_000).sum()) == 1200
-    alike = parse("ood-nonuniform:0.4,scheme=official", surroundings)(clean, rng(7, "ignored"))
+    alike = make_noise("ood-nonuniform:0.4,scheme=official", surroundings)(clean, rng(7, "ignored"))
     numbers = shown(alike)
     assert (numbers >= 10_000).nonzero().flatten().tolist() == sorted(rows.tolist())
     assert len(numbers[numbers >= 10_000].unique()) == 1200
@@ -143,8 +132,8 @@ def test_files_are_replaced_without_reading_them_all(tmp_path: Path) -> None:
     foreign = Dataset(
         FileImages(files[:2], 4, 3), torch.arange(2), FOREIGN, paths=("one.png", "two.png")
     )
-    noisy = parse("ood:0.3", NoiseContext(foreign))(own, rng(1, "n"))
-    assert isinstance(noisy.images, Assembled)
+    noisy = make_noise("ood:0.3", NoiseContext(foreign))(own, rng(1, "n"))
+    assert isinstance(noisy.images, ComposedImages)
     assert noisy.paths is not None
     assert noisy.truth is not None
     gone = (~noisy.truth.in_distribution).nonzero().flatten().tolist()
@@ -153,30 +142,9 @@ def test_files_are_replaced_without_reading_them_all(tmp_path: Path) -> None:
     whole = noisy.images.load(torch.arange(6))
     for row in range(6):
         assert torch.equal(noisy.images.load(torch.tensor([row]))[0], whole[row])
-    unnamed = parse("ood:0.3", NoiseContext(replace(foreign, paths=None)))(own, rng(1, "n"))
+    unnamed = make_noise("ood:0.3", NoiseContext(replace(foreign, paths=None)))(own, rng(1, "n"))
     assert unnamed.paths is not None
     assert [unnamed.paths[row] for row in gone] == ["", ""]
-
-
-def test_images_are_fitted() -> None:
-    colour = in_memory(torch.full((3, 3, 9, 9), 200, dtype=torch.uint8), torch.arange(3), OWN)
-    everything = torch.arange(3)
-    assert torch.equal(
-        fitted(colour.images, (1, 8, 8)).load(everything),
-        torch.full((3, 1, 8, 8), 200, dtype=torch.uint8),
-    )
-    grey = numbered(4, FOREIGN)
-    assert fitted(grey.images, (3, 4, 4)).load(torch.arange(4)).shape == (4, 3, 4, 4)
-    vectors = in_memory(torch.zeros(4, 7), torch.arange(4) % 2, FOREIGN)
-    with pytest.raises(DataError, match=r"shape \(7,\) and cannot be brought to \(1, 1, 2\)"):
-        fitted(vectors.images, (1, 1, 2))
-
-
-def test_an_outside_by_name() -> None:
-    data = DatasetSplits("numbered", numbered(60, OWN), None, (0.5,), (0.5,))
-    assert with_outside(data, None) is data
-    assert with_outside(data, "digits").outside is not None
-    assert with_outside(data, data).outside is data.train
 
 
 @pytest.mark.parametrize(
@@ -188,15 +156,15 @@ def test_an_outside_by_name() -> None:
 )
 def test_no_outside(spec: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        parse(spec)
+        make_noise(spec)
 
 
 def test_no_or_wrong_confusion() -> None:
     foreign = numbered(10, FOREIGN)
     with pytest.raises(ConfigError, match="make a confusion matrix"):
-        parse("ood-nonuniform:0.4", NoiseContext(foreign))(numbered(9, OWN), rng(1, "n"))
+        make_noise("ood-nonuniform:0.4", NoiseContext(foreign))(numbered(9, OWN), rng(1, "n"))
     with pytest.raises(ConfigError, match="unknown direction 'diagonal'"):
-        parse("ood-nonuniform:0.4,direction=diagonal", around(4))
+        make_noise("ood-nonuniform:0.4,direction=diagonal", around(4))
     same = NoiseContext(replace(foreign, classes=("a", "y")), around(2).confusion)
     with pytest.raises(ConfigError, match="class 'a' is both in the data set and outside it"):
-        parse("ood-nonuniform:0.4", same)(numbered(9, OWN), rng(1, "n"))
+        make_noise("ood-nonuniform:0.4", same)(numbered(9, OWN), rng(1, "n"))

@@ -5,12 +5,14 @@ from hypothesis import strategies as some
 
 from drpl.errors import ConfigError
 from drpl.noise.confusion import Confusion
-from drpl.noise.inject import parse, split
+from drpl.noise.inject import make_noise
 from drpl.noise.kind import NoiseContext
-from drpl.noise.quota import allotted
+from drpl.noise.quota import allot
+from drpl.noise.spec import split_spec
 from drpl.noise.transition import uniform
 from drpl.randomness import rng
-from tests.noise.test_open_set import FOREIGN, OWN, numbered
+from tests.noise.test_open_set import FOREIGN, OWN
+from tests.support.datasets import numbered
 
 KINDS = ("uniform", "nonuniform", "instance", "ood", "ood-nonuniform")
 AROUND = NoiseContext(
@@ -31,8 +33,8 @@ def test_parts_take_different_samples_and_each_its_share(
     whole = sum(share for _, share in parts)
     rates = [round(total * share / whole, 6) for _, share in parts]
     spec = "+".join(f"{kind}:{rate:f}" for (kind, _), rate in zip(parts, rates, strict=True))
-    clean, noise = numbered(3 * each, OWN), parse(spec, AROUND)
-    changes = noise.changes(clean, rng(seed, "noise"))
+    clean, noise = numbered(3 * each, OWN), make_noise(spec, AROUND)
+    changes = noise.draw(clean, rng(seed, "noise"))
     rows = torch.cat([change.rows for change in changes])
     assert len(rows.unique()) == len(rows)
     for change, rate in zip(changes, rates, strict=True):
@@ -40,7 +42,7 @@ def test_parts_take_different_samples_and_each_its_share(
         assert float((counts - rate * each).abs().max()) <= 1
         moved = change.labels != clean.labels[change.rows]
         assert bool(moved.all() if change.images is None else not moved.any())
-    noisy = noise.applied(clean, changes)
+    noisy = noise.apply(clean, changes)
     assert noisy.truth is not None
     assert int(noisy.truth.is_noisy(noisy.labels).sum()) == len(rows)
     again = noise(clean, rng(seed, "noise"))
@@ -55,7 +57,7 @@ def test_rounded_shares_fit(shares: list[float], each: int) -> None:
     clean = numbered(3 * each, OWN)
     rates = torch.tensor(shares, dtype=torch.float64)
     rates = (rates / rates.sum())[:, None].expand(-1, 3)
-    counts = allotted(rates, clean)
+    counts = allot(rates, clean)
     assert int(counts.min()) >= 0
     assert int(counts.sum(0).max()) <= each
     assert float((counts - rates * each).abs().max()) <= 1
@@ -63,13 +65,13 @@ def test_rounded_shares_fit(shares: list[float], each: int) -> None:
 
 def test_halves_that_are_rounded_up_give_back() -> None:
     rates = torch.full((4, 3), 0.25, dtype=torch.float64)
-    assert allotted(rates, numbered(18, OWN)).sum(0).tolist() == [6, 6, 6]
+    assert allot(rates, numbered(18, OWN)).sum(0).tolist() == [6, 6, 6]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeds_differ(kind: str) -> None:
-    clean, noise = numbered(300, OWN), parse(f"{kind}:0.3", AROUND)
-    one, other = (noise.changes(clean, rng(seed, "noise"))[0] for seed in (1, 2))
+    clean, noise = numbered(300, OWN), make_noise(f"{kind}:0.3", AROUND)
+    one, other = (noise.draw(clean, rng(seed, "noise"))[0] for seed in (1, 2))
     assert not torch.equal(one.rows.sort().values, other.rows.sort().values)
 
 
@@ -79,7 +81,7 @@ def test_instance_noise_depends_on_the_image() -> None:
     generator = torch.Generator().manual_seed(1)
     pixels = torch.randint(0, 256, (2, 1, 16, 16), dtype=torch.uint8, generator=generator)
     clean.images.pixels = pixels[torch.arange(900) // 3 % 2]  # type: ignore[attr-defined]
-    (change,) = parse("instance:0.5").changes(clean, rng(4, "noise"))
+    (change,) = make_noise("instance:0.5").draw(clean, rng(4, "noise"))
     together = []
     for c in range(3):
         for kind in (0, 1):
@@ -92,8 +94,10 @@ def test_instance_noise_depends_on_the_image() -> None:
 def test_a_sum_in_python_and_in_text() -> None:
     clean = numbered(90, OWN)
     added = (uniform(0.2) + uniform(0.3))(clean, rng(1, "n"))
-    assert torch.equal(added.labels, parse("uniform:0.2+uniform:0.3")(clean, rng(1, "n")).labels)
-    assert split("matrix:a+b.csv+ood:0.2") == ["matrix:a+b.csv", "ood:0.2"]
+    assert torch.equal(
+        added.labels, make_noise("uniform:0.2+uniform:0.3")(clean, rng(1, "n")).labels
+    )
+    assert split_spec("matrix:a+b.csv+ood:0.2") == ["matrix:a+b.csv", "ood:0.2"]
 
 
 @pytest.mark.parametrize(
@@ -107,4 +111,4 @@ def test_a_sum_in_python_and_in_text() -> None:
 )
 def test_wrong_sums(spec: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        parse(spec, AROUND)(numbered(90, OWN), rng(1, "n"))
+        make_noise(spec, AROUND)(numbered(90, OWN), rng(1, "n"))

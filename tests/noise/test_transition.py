@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory
 from drpl.errors import ConfigError
-from drpl.noise.inject import inject, parse
-from drpl.noise.transition import realised_matrix, transition, uniform
+from drpl.noise.inject import inject, make_noise
+from drpl.noise.transition import transition, transition_matrix, uniform
 from drpl.randomness import rng
 
 
@@ -42,7 +42,7 @@ def test_same_seed_same_labels_other_seed_other_labels() -> None:
 def test_uniform_spreads_evenly() -> None:
     clean = plain(torch.arange(50_000) % 10, 10)
     noisy = uniform(0.6)(clean, rng(1, "noise"))
-    matrix = realised_matrix(clean.labels, noisy.labels, 10)
+    matrix = transition_matrix(clean.labels, noisy.labels, 10)
     assert torch.allclose(matrix.diagonal(), torch.full((10,), 0.4, dtype=torch.float64))
     assert float((matrix.fill_diagonal_(0.6 / 9) - 0.6 / 9).abs().max()) < 0.02
 
@@ -61,11 +61,11 @@ def test_any_matrix_and_its_official_draw() -> None:
     table = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
     clean = plain(torch.arange(3000) % 3, 3)
     exact = transition(table)(clean, rng(1, "noise"))
-    found = realised_matrix(clean.labels, exact.labels, 3)
+    found = transition_matrix(clean.labels, exact.labels, 3)
     assert found.diagonal().tolist() == [0.5, 1.0, 0.5]
     assert torch.allclose(found, torch.tensor(table, dtype=torch.float64), atol=0.05)
     drawn = transition(table, scheme="official")(clean, rng(1, "noise"))
-    found = realised_matrix(clean.labels, drawn.labels, 3)
+    found = transition_matrix(clean.labels, drawn.labels, 3)
     assert torch.allclose(found, torch.tensor(table, dtype=torch.float64), atol=0.05)
     assert float(found[0, 2]) == 0
 
@@ -91,7 +91,7 @@ def test_matrix_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", table)
     clean = plain(torch.arange(40) % 2, 2)
     labels = [
-        parse(f"matrix:{tmp_path}/t.{kind}")(clean, rng(1, "n")).labels
+        make_noise(f"matrix:{tmp_path}/t.{kind}")(clean, rng(1, "n")).labels
         for kind in ("csv", "npy", "npz")
     ]
     assert all(torch.equal(labels[0], other) for other in labels)
@@ -113,7 +113,7 @@ def test_matrix_files(tmp_path: Path) -> None:
 )
 def test_wrong_specs(spec: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
-        parse(spec)
+        make_noise(spec)
     assert sentence in str(error.value)
 
 

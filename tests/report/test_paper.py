@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.registry import NOISES
 from drpl.report.paper import TABLES, printed, published
 
@@ -29,7 +29,7 @@ def test_every_cell_is_there_once() -> None:
 
 def test_figures_are_possible() -> None:
     for figure in published():
-        kind, rate = asked(figure.noise)[0]
+        kind, rate = parse_spec(figure.noise)[0]
         assert kind in NOISES or figure.noise == "none"
         assert (rate or 0.0) == figure.rate
         assert all(v is None or 0 <= v <= 1 for v in (figure.tpr, figure.fpr)), figure

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+
+from drpl.data.dataset import Dataset, in_memory
 
 REAL = Path(
     os.environ.get("DRPL_TEST_DATA") or Path(__file__).parents[2].parent / "shared" / "data"
@@ -17,6 +20,19 @@ REAL = Path(
 real_data = pytest.mark.skipif(
     not (REAL / "cifar-10-batches-py").is_dir(), reason="the real files are not here"
 )
+
+
+def numbered(count: int, classes: tuple[str, ...], first: int = 0) -> Dataset:
+    """Images that carry their own number, so that one can see where they came from."""
+    numbers = torch.arange(first, first + count)
+    pixels = torch.stack([numbers // 256, numbers % 256], 1).to(torch.uint8).view(-1, 1, 1, 2)
+    return in_memory(pixels, torch.arange(count) % len(classes), classes)
+
+
+def shown(dataset: Dataset) -> torch.Tensor:
+    """The numbers on all images."""
+    pixels = dataset.images.load(torch.arange(len(dataset))).long().flatten(1)
+    return pixels[:, 0] * 256 + pixels[:, 1]
 
 
 def rows(count: int, side: int = 32, seed: int = 1) -> Any:

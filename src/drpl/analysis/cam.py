@@ -103,7 +103,7 @@ def sight(i: int, train: Dataset, model: Model, samples: Samples) -> Sight:
     return Sight(
         id=i,
         path=str(train.paths[i]) if train.paths else "",
-        pixels=model.view.centre(pixels)[0].permute(1, 2, 0).numpy(),
+        pixels=model.view.crop_centre(pixels)[0].permute(1, 2, 0).numpy(),
         given=model.classes[given],
         p_given=float(probs[given]),
         given_map=maps[given],

@@ -18,13 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.hold_out import joined, narrowed, shown
-from drpl.data.images import Images, loaded
-from drpl.data.outside import fitted
-from drpl.data.reduced import evenly, taken
-from drpl.data.selection import Joined
+from drpl.data.images import Images, concat, fit, load_batches
 from drpl.data.sources import ReadOptions, load
-from drpl.errors import ConfigError, DataError, did_you_mean
+from drpl.errors import ConfigError, DataError
 from drpl.files import write_atomic
 from drpl.networks.build import CUSTOM, Builder
 from drpl.networks.depth import features_by_depth, members
@@ -138,11 +134,7 @@ def prepared(
     data: DatasetSplits, classes: Sequence[str], limit: int | None, shape: Shape, seed: int
 ) -> Task:
     """The classes asked for in the shape asked for, and what is tested on what."""
-    parts = [
-        taken(part, evenly(part.labels, len(part.classes), limit)) if limit else part
-        for part in of_classes(data, classes)
-        if part
-    ]
+    parts = [part.limit(limit) if limit else part for part in of_classes(data, classes) if part]
     labels, count = torch.cat([part.labels for part in parts]), len(parts[0])
     found = parts[0].images.shape
     if found != shape and not (len(found) == len(shape) == 3 and {found[0], shape[0]} <= {1, 3}):
@@ -151,35 +143,26 @@ def prepared(
             f"{shape} that a run was trained on; images fit images, and vectors must be as long"
         )
     if len(parts) == 2:
-        images: Images = Joined(parts[0].images, parts[1].images)
+        images = concat(parts[0].images, parts[1].images)
         folds: tuple[Fold, ...] = ((torch.arange(count), torch.arange(count, len(labels))),)
     else:
         images, folds = parts[0].images, folded(parts[0], seed)
-    return Task(fitted(images, shape), labels, parts[0].classes, folds)
+    return Task(fit(images, shape), labels, parts[0].classes, folds)
 
 
 def of_classes(data: DatasetSplits, names: Sequence[str]) -> tuple[Dataset, Dataset | None]:
     """Both parts with only these classes and true labels; the outside has no test part."""
     train, test = data.train, data.test
     if any(name not in train.classes for name in names) and data.outside:
-        train, test = joined(trusted(train), data.outside), None
-    for name in names:
-        if name not in train.classes:
-            raise DataError(f"no class is named {name!r}; {did_you_mean(name, train.classes)}")
+        train, test = train.with_true_labels().concat(data.outside), None
+    train.check_names(names)
     if len(names or train.classes) < 2:
         raise DataError("at least two classes are needed to tell apart; name more")
-    keep = torch.tensor([train.classes.index(name) for name in names or train.classes])
 
     def part(dataset: Dataset) -> Dataset:
-        dataset = trusted(dataset)
-        return narrowed(dataset, torch.isin(dataset.labels, keep).nonzero().flatten(), keep)
+        return dataset.with_true_labels().select_classes(names or train.classes)
 
     return part(train), test and part(test)
-
-
-def trusted(dataset: Dataset) -> Dataset:
-    """The data set with the true labels, where they are known."""
-    return replace(dataset, labels=shown(dataset), truth=None)
 
 
 def folded(dataset: Dataset, seed: int) -> tuple[Fold, ...]:
@@ -228,7 +211,7 @@ def features(net: nn.Module, images: Images, model: Model) -> list[NDArray[Any]]
     """The features of all images after each block. [N, K] each"""
     batches = [
         features_by_depth(net, model.view(pixels, torch.empty(len(index), 0)))
-        for index, pixels in loaded(images, list(torch.arange(len(images)).split(BATCH)))
+        for index, pixels in load_batches(images, list(torch.arange(len(images)).split(BATCH)))
     ]
     return [torch.cat(block).numpy() for block in zip(*batches, strict=True)]
 

@@ -95,21 +95,20 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
     root = cleaned.root
     assert root is not None  # noqa: S101  only called for files
     if cleaned.is_list:
-        from drpl.data.readers.list import columns, read_csv, read_parquet
+        from drpl.data.readers.list import read_columns
 
         source = Path(cleaned.source)
         source = source if source.is_file() else root / source.name
-        rows = (read_csv if source.suffix.lower() == ".csv" else read_parquet)(source)
-        table = columns(rows, source)
+        table = read_columns(source)
         for row in zip(table["path"], table["label"], table["split"], strict=True):
             if row[2] != "train":
                 yield row
     elif (root / "train").is_dir():
-        from drpl.data.readers.folder import TEST_NAMES, listed
+        from drpl.data.readers.folder import TEST_NAMES, list_labelled
 
         part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
         if part:
-            names, labels = listed(part, cleaned.classes, root)
+            names, labels = list_labelled(part, cleaned.classes, root)
             for name, label in zip(names, labels.tolist(), strict=True):
                 yield name, cleaned.classes[label], "test"
 

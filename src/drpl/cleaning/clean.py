@@ -28,12 +28,11 @@ from drpl.cleaning.sections import sections
 from drpl.cleaning.summary import told
 from drpl.config.compose import compose
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.reduced import reduced
+from drpl.data.decoding import to_picture
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import RunError
 from drpl.files import write_atomic, write_json
 from drpl.methods.drpl import Config
-from drpl.noise.write import as_picture
 from drpl.report.noise_figure import picture
 from drpl.report.page import report
 from drpl.report.table import as_csv
@@ -124,7 +123,7 @@ def chosen(
     if path.exists():
         kept = json.loads(path.read_text("utf-8"))
         side, shape = kept["side"], data.train.images.shape
-        smaller = reduced(data, side, None) if side and side < shape[1] else data
+        smaller = data.resize(side) if side and side < shape[1] else data
         return Choice(smaller, kept["preset"], tuple(kept["settings"]), kept["effort"])
     choice, seconds = planning.within(data, budget, repeats, device)
     shape = choice.data.train.images.shape
@@ -233,7 +232,7 @@ def write_images(folder: Path, train: Dataset, issues: pd.DataFrame) -> None:
     folder.mkdir(exist_ok=True)
     for part in torch.tensor(wanted, dtype=torch.int64).split(512):
         for number, pixels in zip(part.tolist(), train.images.load(part), strict=True):
-            Image.fromarray(as_picture(pixels)).save(folder / f"{number}.png")
+            Image.fromarray(to_picture(pixels)).save(folder / f"{number}.png")
 
 
 def root_of(source: str) -> Path | None:

@@ -13,7 +13,6 @@ from drpl.config.compose import compose
 from drpl.config.from_data import batch_size, chosen, schedules
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images
-from drpl.data.reduced import reduced
 from drpl.errors import ConfigError
 from drpl.methods.drpl import Config
 from drpl.randomness import rng
@@ -100,7 +99,7 @@ def choices(data: DatasetSplits) -> Iterator[Choice]:
     effort = min(1.0, max(LEAST, STEPS / (epochs * len(train) / batch)))
     last = data
     for side, width in sizes(shape[1]):
-        last = reduced(data, side, None) if side < shape[1] else data
+        last = data.resize(side) if side < shape[1] else data
         yield scale_epochs(last, "small", [*shared, f"width={width}"], effort, batch)
     while effort > LEAST:
         effort = max(LEAST, effort / 2)

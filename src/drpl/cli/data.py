@@ -29,16 +29,20 @@ def noise(
     read_options: ReadOptions,
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
-    from drpl.data.outside import with_outside
-    from drpl.data.sources import load
-    from drpl.noise.write import Roots, corrupt
+    from drpl.data.sources import load, with_ood
+    from drpl.files import write_atomic
+    from drpl.noise.write import Roots, write_noisy
+    from drpl.report.noise_figure import picture
 
-    loaded = with_outside(load(data, read_options), ood)
+    loaded = with_ood(load(data, read_options), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
     )
     roots = Roots(first, second or first)  # an outside that came with the data shares its root
-    done = corrupt(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
+    copy = write_noisy(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
+    figure = picture(copy.title, copy.matrix, copy.rows, copy.columns, copy.samples)
+    write_atomic(out / "noise.png", figure)
+    done = copy.manifest
     readable = out / "images" if (out / "images").is_dir() else out / "data.npz"
     typer.echo(f"{done['wrong']} of {done['samples']} samples are wrong ({done['realised']:.2%})")
     typer.echo(f"see {out / 'noise.png'}; train with: drpl train {shlex.quote(str(readable))}")
@@ -65,12 +69,11 @@ def confusion(
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Learn from clean data which classes look alike, for non-uniform noise."""
-    from drpl.data.outside import with_outside
-    from drpl.data.sources import load
+    from drpl.data.sources import load, with_ood
     from drpl.experiments.confusion import collect_confusion, learn_confusion, worst
     from drpl.runs.experiment import Execution
 
-    loaded = with_outside(load(data, read_options), ood)
+    loaded = with_ood(load(data, read_options), ood)
     if sources:
         found = collect_confusion(loaded, sources)
     else:

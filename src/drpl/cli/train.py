@@ -165,12 +165,12 @@ def predict(
     """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
     from contextlib import nullcontext
 
-    from drpl.data.finding import image_files
+    from drpl.data.locate import find_images
     from drpl.files import open_atomic
     from drpl.runs import model
     from drpl.runs.display import Display
 
-    trained, wanted = model.load(run), list(image_files(images))
+    trained, wanted = model.load(run), list(find_images(images))
     batches, broken = model.classify(trained, wanted, batch), []
     silent = quiet or (out is None and sys.stdout.isatty())  # a bar would run through the table
     with (

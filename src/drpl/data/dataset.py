@@ -1,15 +1,16 @@
 """A data set as a user has it: images, the labels they were given, and perhaps the truth."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from drpl.data import images as pixel_sources
 from drpl.data.images import Images, TensorImages
-from drpl.errors import DataError
+from drpl.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from drpl.data.sources import ReadOptions
@@ -29,10 +30,33 @@ class Truth:
         """Which samples carry a label that is wrong. [N] bool"""
         return (self.labels != given) | ~self.in_distribution
 
+    @property
+    def sources(self) -> Tensor:
+        """The class of each image among the outside's; -1 where it is not from there. [N]"""
+        return torch.full_like(self.labels, -1) if self.source is None else self.source
+
+    def select(self, index: Tensor) -> "Truth":
+        """That of the samples at `index`."""
+        source = None if self.source is None else self.source[index]
+        return Truth(self.labels[index], self.in_distribution[index], source)
+
+    def concat(self, other: "Truth", classes: int) -> "Truth":
+        """Both, the labels of the other counted on from `classes`."""
+        known = self.source is not None or other.source is not None
+        return Truth(
+            torch.cat([self.labels, other.labels + classes]),
+            torch.cat([self.in_distribution, other.in_distribution]),
+            torch.cat([self.sources, other.sources]) if known else None,
+        )
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images and their given labels, which may be wrong."""
+    """Images and their given labels, which may be wrong.
+
+    What selects, joins or scales gives a new data set, in which labels, truth and paths stay with
+    their images. Images in memory stay there; others are read when they are asked for.
+    """
 
     images: Images
     labels: Tensor  # [N] int64
@@ -45,6 +69,77 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def true_labels(self) -> Tensor:
+        """The true labels, or the given ones where nobody knows better. [N]"""
+        return self.labels if self.truth is None else self.truth.labels
+
+    def with_true_labels(self) -> "Dataset":
+        """The same images with their true labels for given ones, where they are known."""
+        return replace(self, labels=self.true_labels, truth=None)
+
+    def select(self, index: Tensor) -> "Dataset":
+        """The samples at `index`, in that order."""
+        return replace(
+            self,
+            images=pixel_sources.select(self.images, index),
+            labels=self.labels[index],
+            truth=self.truth and self.truth.select(index),
+            paths=self.paths and tuple(self.paths[i] for i in index.tolist()),
+        )
+
+    def select_classes(self, names: Sequence[str]) -> "Dataset":
+        """The samples that have one of these labels and, if the truth is known, show one.
+
+        The classes are numbered anew, in the order of `names`.
+        """
+        part = self.select(self._is_among(names).nonzero().flatten())
+        number = torch.full((len(self.classes),), -1)
+        number[[self.classes.index(name) for name in names]] = torch.arange(len(names))
+        truth = part.truth and replace(part.truth, labels=number[part.truth.labels])
+        return replace(part, labels=number[part.labels], classes=tuple(names), truth=truth)
+
+    def limit(self, count: int) -> "Dataset":
+        """At most `count` samples: the first of each class, as many of one as of another."""
+        if count >= len(self):
+            return self
+        turn = torch.empty_like(self.labels)  # how many samples of its class come before each
+        for c in self.labels.unique():
+            mine = self.labels == c
+            turn[mine] = torch.arange(int(mine.sum()))
+        return self.select(turn.argsort(stable=True)[:count].sort().values)
+
+    def concat(self, other: "Dataset") -> "Dataset":
+        """Both, the other's images in the shape of these and its classes after these.
+
+        The truth is known where it is for both.
+        """
+        both, own = (self, other), len(self.classes)
+        paths = tuple(path for part in both for path in part.paths or [""] * len(part))
+        return Dataset(
+            pixel_sources.concat(self.images, other.images),
+            torch.cat([self.labels, other.labels + own]),
+            self.classes + other.classes,
+            self.truth.concat(other.truth, own) if self.truth and other.truth else None,
+            paths if self.paths or other.paths else None,
+        )
+
+    def resize(self, side: int) -> "Dataset":
+        """Square images, `side` pixels wide and high; vectors stay as they are."""
+        return replace(self, images=pixel_sources.resize(self.images, side))
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Raise for the first name that no class has."""
+        for name in names:
+            if name not in self.classes:
+                raise DataError(f"no class is named {name!r}; {did_you_mean(name, self.classes)}")
+
+    def _is_among(self, names: Collection[str]) -> Tensor:
+        """Which samples have one of these classes as given and as true label. [N] bool"""
+        self.check_names(names)
+        wanted = torch.tensor([name in names for name in self.classes])
+        return wanted[self.labels] & wanted[self.true_labels]
 
 
 @dataclass(frozen=True)
@@ -68,6 +163,56 @@ class DatasetSplits:
     outside: Dataset | None = None  # images of other classes: what out-of-distribution noise takes
     notes: tuple[str, ...] = ()  # what the user should know about how it was read
     origin: Origin | None = None  # None for data that were made in memory
+
+    def resize(self, side: int) -> "DatasetSplits":
+        """Images of that size in each part; mean and deviation stay those of the whole."""
+        return self._map(lambda part: part.resize(side))
+
+    def limit(self, count: int) -> "DatasetSplits":
+        """At most `count` images in each part, evenly over the classes."""
+        return self._map(lambda part: part.limit(count))
+
+    def hold_out(self, classes: Collection[str]) -> "DatasetSplits":
+        """Take whole classes out of both parts; their training images join `outside`.
+
+        Where the truth is known it says what an image shows. An image of a class that stays but
+        was given the label of one that goes has no label left, and is dropped.
+        """
+        if not classes:
+            return self
+        self.train.check_names(classes)
+        stay = [name for name in self.train.classes if name not in classes]
+        leave = [name for name in self.train.classes if name in classes]
+        if len(stay) < 2:
+            raise DataError(
+                f"of {len(self.train.classes)} classes at least two must stay; set fewer aside"
+            )
+        shown, test = self.train.with_true_labels(), self.test
+        if not (self.train._is_among(stay).any() and shown._is_among(leave).any()):
+            raise DataError(
+                f"no images are left on one side when {', '.join(classes)} are set aside"
+            )
+        train, outside = self.train.select_classes(stay), shown.select_classes(leave)
+        notes = self.notes
+        if dropped := len(self.train) - len(train) - len(outside):
+            notes += (f"dropped {dropped} images whose given label is a class that was set aside",)
+        return replace(
+            self,
+            train=train,
+            test=test.select_classes(stay) if test and test._is_among(stay).any() else None,
+            outside=self.outside.concat(outside) if self.outside else outside,
+            notes=notes,
+        )
+
+    def _map(self, change: Callable[[Dataset], Dataset]) -> "DatasetSplits":
+        """The same change made to every part."""
+        test, outside = (part and change(part) for part in (self.test, self.outside))
+        return replace(self, train=change(self.train), test=test, outside=outside)
+
+    def with_ood(self, other: "Dataset | DatasetSplits") -> "DatasetSplits":
+        """The same data with these images, or a set's training images, as `outside`."""
+        outside = other if isinstance(other, Dataset) else other.train
+        return replace(self, outside=outside, origin=self.origin and replace(self.origin, ood=None))
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:
@@ -107,16 +252,15 @@ def statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
         values = images.load(part).double()
         if values.ndim == 4:
             values = (values / 255).transpose(0, 1).flatten(1).T
-        sums, squares, count = (
-            sums + values.sum(0),
-            squares + (values**2).sum(0),
-            count + len(values),
-        )
+        sums, squares = sums + values.sum(0), squares + (values**2).sum(0)
+        count += len(values)
     mean = sums / count
     std = (squares / count - mean**2).clamp(min=1e-12).sqrt()
     return tuple(mean.tolist()), tuple(std.clamp(min=1e-3).tolist())
 
 
-def in_memory(pixels: Tensor, labels: Tensor, classes: Sequence[str], **more: object) -> Dataset:
+def in_memory(
+    pixels: Tensor, labels: Tensor, classes: Sequence[str], truth: Truth | None = None
+) -> Dataset:
     """A data set whose images are one tensor."""
-    return Dataset(TensorImages(pixels), labels, tuple(classes), **more)  # type: ignore[arg-type]
+    return Dataset(TensorImages(pixels), labels, tuple(classes), truth)

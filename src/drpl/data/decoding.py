@@ -1,11 +1,15 @@
-"""From an image file to pixels of one size."""
+"""From an image file to pixels of one size, and back to a picture."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from PIL.Image import Resampling
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Pixels = NDArray[np.uint8]
 
@@ -16,10 +20,25 @@ def decode(path: str, size: int, channels: int) -> Pixels:
         # A JPEG costs less at 1/2, 1/4 or 1/8 of its size. With twice the pixels that are wanted
         # the result stays as close to the true averages as a bicubic one of the whole.
         file.draft(None, (2 * size, 2 * size))  # None: in its own mode
-        return squared(file, size, channels)
+        return to_square(file, size, channels)
 
 
-def squared(file: Image.Image, size: int, channels: int) -> Pixels:
+def load_thumbnail(path: Path | str, side: int) -> Image.Image:
+    """A file as an upright picture of at most `side` pixels a side, its aspect kept."""
+    with Image.open(path) as file:
+        file.draft(None, (2 * side, 2 * side))
+        image = upright(file)
+        image.thumbnail((side, side))
+        image.load()  # a small image is not read until here, and the file is about to be closed
+        return image
+
+
+def to_picture(pixels: "Tensor") -> NDArray[Any]:
+    """Stored pixels [C, H, W] as Pillow wants them: uint8 [H, W] or [H, W, 3]."""
+    return pixels.permute(1, 2, 0).squeeze(2).cpu().numpy()
+
+
+def to_square(file: Image.Image, size: int, channels: int) -> Pixels:
     """An opened image as [C, size, size]."""
     image = upright(file)
     smooth = Resampling.HAMMING if min(image.size) >= size else Resampling.BILINEAR
@@ -27,7 +46,7 @@ def squared(file: Image.Image, size: int, channels: int) -> Pixels:
     return np.asarray(flat).reshape(size, size, channels).transpose(2, 0, 1)
 
 
-def head(path: str) -> tuple[int, bool]:
+def read_header(path: str) -> tuple[int, bool]:
     """The shorter side of an image and whether it is grey, from a file's first bytes."""
     with Image.open(path) as image:
         return min(image.size), is_grey(image)
@@ -53,8 +72,8 @@ def is_grey(image: Image.Image) -> bool:
     return image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I")
 
 
-def reason(error: Exception) -> str:
-    """Pillow's complaint in a user's words."""
+def explain(error: Exception) -> str:
+    """Pillow's complaint, so that a user understands it."""
     text = str(error)
     if "cannot identify" in text:
         return "it is not an image that can be read"

@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -37,12 +36,12 @@ class Archive:
 def obtain(archive: Archive, home: Path) -> None:
     """Fetch an archive, unless it is there already, and unpack it into `home`."""
     file = home / archive.name
-    if not file.is_file() or md5(file) != archive.md5:
-        fetch(archive, file)
-    unpack(file, archive.folder)
+    if not file.is_file() or _compute_md5(file) != archive.md5:
+        _fetch(archive, file)
+    _unpack(file, archive.folder)
 
 
-def fetch(archive: Archive, file: Path) -> None:
+def _fetch(archive: Archive, file: Path) -> None:
     """Download to `file`, going on where an earlier attempt broke off."""
     part = file.with_name(f"{file.name}.part")
     with explain_write_errors(part):
@@ -54,15 +53,18 @@ def fetch(archive: Archive, file: Path) -> None:
         asked.add_header("Range", f"bytes={begun}-")
     try:
         with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:  # noqa: S310  the same
-            receive(answer, part, begun if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
+            _receive(answer, part, begun if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
     except urllib.error.HTTPError as error:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # no more to come
-            raise refused(archive, file, f"{error.code} {error.reason}") from error
+            raise _make_error(archive, file, f"{error.code} {error.reason}") from error
     except urllib.error.URLError as error:
-        raise refused(archive, file, str(error.reason)) from error
+        raise _make_error(archive, file, str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
-        raise broken_off(archive, part) from error
-    if md5(part) != archive.md5:
+        raise DataError(
+            f"the download of {archive.url} broke off after {part.stat().st_size:,} bytes, which "
+            f"are kept in {part}; run the same command again to go on"
+        ) from error
+    if _compute_md5(part) != archive.md5:
         part.unlink()
         raise DataError(
             f"{archive.url} came out damaged (its MD5 sum is not {archive.md5}) and was deleted; "
@@ -72,7 +74,7 @@ def fetch(archive: Archive, file: Path) -> None:
         part.replace(file)
 
 
-def receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
+def _receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
     """Append the bytes of an answer, with a bar; raise if fewer come than were announced."""
     length = answer.length
     total = None if length is None else begun + length
@@ -92,20 +94,15 @@ def receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
         file.seek(begun)
         file.truncate()
         while block := answer.read(CHUNK):
-            store(file, block, part)
+            with explain_write_errors(part):  # a full disk is another matter than a broken line
+                file.write(block)
+                file.flush()
             bars.update(task, advance=len(block))
         if total is not None and file.tell() < total:
             raise http.client.IncompleteRead(b"", total - file.tell())
 
 
-def store(file: IO[bytes], block: bytes, part: Path) -> None:
-    """Write a block; a full disk is another matter than a broken line."""
-    with explain_write_errors(part):
-        file.write(block)
-        file.flush()
-
-
-def refused(archive: Archive, file: Path, reason: str) -> DataError:
+def _make_error(archive: Archive, file: Path, reason: str) -> DataError:
     """What to say when nothing came."""
     return DataError(
         f"cannot fetch {archive.url}: {reason}; try later, or put {archive.name} into "
@@ -113,21 +110,13 @@ def refused(archive: Archive, file: Path, reason: str) -> DataError:
     )
 
 
-def broken_off(archive: Archive, part: Path) -> DataError:
-    """What to say when something came."""
-    return DataError(
-        f"the download of {archive.url} broke off after {part.stat().st_size:,} bytes, which are "
-        f"kept in {part}; run the same command again to go on"
-    )
-
-
-def md5(file: Path) -> str:
+def _compute_md5(file: Path) -> str:
     """The MD5 sum of a file."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def unpack(file: Path, folder: str) -> None:
+def _unpack(file: Path, folder: str) -> None:
     """Extract a tar archive's folder next to it, in one step."""
     partial = file.with_name(f".{folder}.partial")
     shutil.rmtree(partial, ignore_errors=True)

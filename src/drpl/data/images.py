@@ -1,21 +1,29 @@
-"""Where pixels come from. After `load` every source looks the same."""
+"""Where pixels come from, and lazy selections, concatenations and other sizes of them."""
 
+import hashlib
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from math import prod
 from pathlib import Path
-from typing import Protocol, TypeVar
+from threading import Lock
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import interpolate
 
-from drpl.data.decoding import Pixels, decode, reason
+from drpl.data.decoding import Pixels, decode, explain
 from drpl.errors import DataError
 
 THREADS = 8  # decoding waits on disks as much as on cores
 PART = 512  # images that are decoded before the next ones are begun
+LUMA = (0.299, 0.587, 0.114)  # the weights of Pillow's conversion to grey
 
 T = TypeVar("T")
 Broken = dict[int, str]  # index of a file -> its path and what is wrong with it
@@ -97,7 +105,7 @@ class FileImages:
         whole = [k for k, text in enumerate(why) if not text]
         return torch.from_numpy(pixels[whole] if broken else pixels), broken
 
-    def every(self) -> Iterator[tuple[Tensor, Broken]]:
+    def attempt_all(self) -> Iterator[tuple[Tensor, Broken]]:
         """An attempt at all of them, part by part."""
         return (self.attempt(part) for part in torch.arange(len(self)).split(PART))
 
@@ -109,11 +117,178 @@ class FileImages:
         except MemoryError:
             raise
         except Exception as error:  # a damaged file makes decoders raise almost anything
-            return f"{path}: {reason(error)}"
+            return f"{path}: {explain(error)}"
         return None
 
 
-def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+class FileStates:
+    """The names of files, with the size and time that each had when its pixels were stored."""
+
+    snapshot: Path | None = None  # what to delete if a file turns out to be changed
+
+    def __init__(
+        self, root: Path, names: Sequence[str], states: NDArray[Any] | None = None
+    ) -> None:
+        self.root, self.names = root, names
+        self.unchecked = np.zeros(len(names), bool)  # files to be compared when they are read
+        self.states = self.read_states() if states is None else states  # [N, 2] int64
+
+    def read_states(self) -> NDArray[Any]:
+        """Size and time of each file as it is now. [N, 2]"""
+        states = [read_state(os.path.join(self.root, name)) for name in self.names]  # noqa: PTH118
+        return np.array(states, np.int64).reshape(-1, 2)
+
+    def fingerprint(self) -> str:
+        """A text that is another one for other names, sizes or times."""
+        hashed = hashlib.sha256(self.states.tobytes())
+        for name in self.names:
+            hashed.update(os.fsencode(name) + b"\0")
+        return hashed.hexdigest()
+
+    def check(self, index: NDArray[Any]) -> None:
+        """Raise if a file that is read for the first time has changed; the next run sees it."""
+        for i in index[self.unchecked[index]].tolist():
+            path = os.path.join(self.root, self.names[i])  # noqa: PTH118
+            if read_state(path) != tuple(self.states[i].tolist()):
+                if self.snapshot:
+                    self.snapshot.unlink(missing_ok=True)
+                raise DataError(f"{path} has changed since its pixels were stored; run again")
+        self.unchecked[index] = False
+
+
+class PackedImages:
+    """Images in a file of pixels.
+
+    They are read, not mapped: pages of a map would count as this process's memory, and a file
+    cut short would end it without a word.
+    """
+
+    ahead = 2
+
+    def __init__(
+        self, path: Path, shape: tuple[int, ...], count: int, files: FileStates | None = None
+    ) -> None:
+        self.path, self.shape, self.count = path, shape, count
+        self.files = files  # what the pixels were decoded from, where that matters
+        self._file, self._lock = path.open("rb", buffering=0), Lock()
+        weakref.finalize(self, self._file.close)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def load(self, index: Tensor) -> Tensor:
+        """Read the rows of `index`."""
+        if self.files:
+            self.files.check(index.cpu().numpy())
+        pixels = np.empty((len(index), *self.shape), np.uint8)
+        size = prod(self.shape)
+        with self._lock:
+            for row, i in zip(pixels, index.tolist(), strict=True):
+                self._file.seek(i * size)
+                if self._file.readinto(row) != size:
+                    raise DataError(f"{self.path} ends before image {i}; delete it and run again")
+        return torch.from_numpy(pixels)
+
+
+class ComposedImages:
+    """Rows of other sources in any order, brought to one shape as they are loaded."""
+
+    def __init__(
+        self, sources: Sequence[Images], rows: Tensor, shape: tuple[int, ...] | None = None
+    ) -> None:
+        self.sources = tuple(sources)
+        self.rows = rows  # [N], counted through all sources one after the other
+        self.shape = shape or sources[0].shape
+        self.ahead = max(source.ahead for source in sources)
+        self._starts = torch.tensor([0, *accumulate(map(len, sources))])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def load(self, index: Tensor) -> Tensor:
+        """Each row from its source."""
+        rows = self.rows[index.cpu()]
+        source = torch.bucketize(rows, self._starts, right=True) - 1
+        places, parts = [], []
+        for k in source.unique().tolist() or [0]:
+            places.append((source == k).nonzero().flatten())
+            pixels = self.sources[k].load(rows[places[-1]] - self._starts[k])
+            parts.append(_convert(pixels, self.shape))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)[torch.cat(places).argsort()]
+
+
+def _convert(pixels: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """uint8 images of that shape; grey ones get three equal channels, coloured ones lose them."""
+    if pixels.shape[1:] == shape:
+        return pixels
+    pixels = pixels.float()
+    if pixels.shape[1] == 3 and shape[0] == 1:
+        pixels = (pixels * torch.tensor(LUMA).view(3, 1, 1)).sum(1, keepdim=True)
+    pixels = pixels.expand(-1, shape[0], -1, -1)
+    if pixels.shape[2:] != shape[1:]:
+        pixels = interpolate(pixels, shape[1:], mode="bilinear", antialias=True)
+    return pixels.round().clamp(0, 255).to(torch.uint8)
+
+
+def select(images: Images, index: Tensor) -> Images:
+    """The images at `index`; those in memory stay there as one tensor."""
+    if isinstance(images, TensorImages):
+        return TensorImages(images.load(index))
+    if isinstance(images, ComposedImages):
+        return ComposedImages(images.sources, images.rows[index], images.shape)
+    return ComposedImages((images,), index)
+
+
+def fit(images: Images, shape: tuple[int, ...]) -> Images:
+    """The images in that shape as they are loaded, or an error where there is no way."""
+    if images.shape == shape:
+        return images
+    pictures = len(images.shape) == len(shape) == 3
+    if not pictures or {images.shape[0], shape[0]} not in ({1}, {3}, {1, 3}):
+        raise DataError(
+            f"out-of-distribution images have shape {images.shape} and cannot be brought to "
+            f"{shape}; give images (or vectors) like those of the data set"
+        )
+    return ComposedImages((images,), torch.arange(len(images)), shape)
+
+
+def resize(images: Images, side: int) -> Images:
+    """Squares of that size; what was in memory stays there. Vectors have no size."""
+    if len(images.shape) != 3:
+        return images
+    small = fit(images, (images.shape[0], side, side))
+    if small is images or not isinstance(images, TensorImages):
+        return small
+    parts = torch.arange(len(images)).split(1000)
+    return TensorImages(torch.cat([small.load(part) for part in parts]))
+
+
+def concat(first: Images, second: Images) -> Images:
+    """Both, the second in the shape of the first."""
+    rows = torch.arange(len(first) + len(second))
+    return ComposedImages((first, fit(second, first.shape)), rows)
+
+
+def replace_rows(images: Images, rows: Tensor, others: Images, other_rows: Tensor) -> Images:
+    """The images, with others in place of those at `rows`; a copy if they are in memory."""
+    every = torch.arange(len(images))
+    every[rows] = len(images) + other_rows
+    mixed = ComposedImages((images, fit(others, images.shape)), every)
+    if isinstance(images, TensorImages):
+        return TensorImages(mixed.load(torch.arange(len(images))))
+    return mixed
+
+
+def read_state(path: str) -> tuple[int, int]:
+    """Size and time of a file; where there is none, -1."""
+    try:
+        state = os.stat(path)  # noqa: PTH116  a million Paths take long
+    except OSError:
+        return -1, -1
+    return state.st_size, state.st_mtime_ns
+
+
+def load_batches(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     """Each batch with its pixels, the next ones being read while this one is worked on."""
     return read_ahead(images.load, batches, images.ahead)
 
@@ -121,7 +296,7 @@ def loaded(images: Images, batches: list[Tensor]) -> Iterator[tuple[Tensor, Tens
 def read_ahead(
     load: Callable[[Tensor], T], batches: Sequence[Tensor], ahead: int
 ) -> Iterator[tuple[Tensor, T]]:
-    """Each batch with what `load` makes of it, so many being loaded before they are asked for."""
+    """Each batch with what `load` makes of it; up to `ahead` are loaded before they are due."""
     if not ahead:
         for index in batches:
             yield index, load(index)

@@ -7,11 +7,16 @@ writing arrays, and even those are answered by stand-ins that build plain arrays
 import io
 import pickle
 import pickletools
+import re
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from drpl.data.standins import ADMITTED, Shell
+import numpy as np
+import torch
+from torch import Tensor
+
 from drpl.errors import DataError
 
 REFUSED = frozenset(  # steps that make objects, and others that no array needs
@@ -19,9 +24,79 @@ REFUSED = frozenset(  # steps that make objects, and others that no array needs
     | {"EMPTY_SET", "ADDITEMS", "FROZENSET", "NEXT_BUFFER", "READONLY_BUFFER"}
 )
 TUPLES = 10_000  # more could nest so deeply that comparing them overflows the stack
+KINDS = re.compile(r"b1|[iu][1248]|f[248]")  # booleans and numbers
 
 
-class Unpickler(pickle.Unpickler):
+class _Kind:
+    """Stands in for numpy.dtype."""
+
+    def __init__(self, code: object, *flags: object) -> None:
+        if not isinstance(code, str) or not KINDS.fullmatch(code):
+            raise DataError(f"an array of {code!r}")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[object, ...]) -> None:
+        if state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Shell:
+    """Stands in for numpy.ndarray: empty until its state comes."""
+
+    def __init__(self) -> None:
+        self.array = np.empty(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, raw = state
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError("an array has no proper shape")
+        flat = np.frombuffer(_to_bytes(raw), kind.dtype)
+        self.array = flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _to_bytes(raw: object) -> bytes | bytearray:
+    """An array's content; Python 2 had it as text."""
+    if isinstance(raw, bytes | bytearray):
+        return raw
+    if isinstance(raw, str):
+        return raw.encode("latin1")
+    raise TypeError("an array has no content")
+
+
+def _reconstruct(subtype: object, shape: object, code: object) -> _Shell:
+    """Stands in for numpy's `_reconstruct`; the shape comes again with the state."""
+    return _Shell()
+
+
+def _frombuffer(raw: bytes, kind: _Kind, shape: tuple[int, ...], order: str) -> _Shell:
+    """Stands in for numpy's `_frombuffer`, which pickles of protocol 5 name."""
+    shell = _Shell()
+    shell.__setstate__((1, shape, kind, order == "F", raw))
+    return shell
+
+
+def _scalar(kind: _Kind, raw: bytes | str) -> Any:
+    """Stands in for numpy's `scalar`: a plain Python number."""
+    return np.frombuffer(_to_bytes(raw), kind.dtype, 1)[0].item()
+
+
+def _encode(text: str, encoding: str = "latin1") -> bytes:
+    """Stands in for `_codecs.encode`, by which Python 2 reads the bytes of Python 3."""
+    return text.encode("latin1")
+
+
+CORES = ("numpy.core", "numpy._core")  # before and since numpy 2
+ADMITTED: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): _Shell,
+    ("numpy", "dtype"): _Kind,
+    ("_codecs", "encode"): _encode,
+    **{(f"{core}.multiarray", "_reconstruct"): _reconstruct for core in CORES},
+    **{(f"{core}.multiarray", "scalar"): _scalar for core in CORES},
+    **{(f"{core}.numeric", "_frombuffer"): _frombuffer for core in CORES},
+}
+
+
+class _Unpickler(pickle.Unpickler):
     """Reads plain values and arrays; whatever else a file names is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -34,7 +109,7 @@ class Unpickler(pickle.Unpickler):
 def read_pickle(path: Path) -> dict[str, Any]:
     """The dictionary in a pickled file, with texts for keys."""
     try:
-        return unpickle(path.read_bytes(), path)
+        return _unpickle(path.read_bytes(), path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -53,14 +128,14 @@ def read_archive(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # what zipfile raises for damaged files is not documented
         raise DataError(f"cannot read {path}: {error or type(error).__name__}") from error
-    return unpickle(content, path)
+    return _unpickle(content, path)
 
 
-def unpickle(content: bytes, path: Path) -> dict[str, Any]:
+def _unpickle(content: bytes, path: Path) -> dict[str, Any]:
     """Check every step of a pickle, then take them."""
     try:
-        check(content)
-        found = Unpickler(io.BytesIO(content), encoding="latin1").load()
+        _check(content)
+        found = _Unpickler(io.BytesIO(content), encoding="latin1").load()
     except DataError as error:
         raise DataError(
             f"{path} asks for {error}, which a file of images and labels does not need; "
@@ -71,10 +146,15 @@ def unpickle(content: bytes, path: Path) -> dict[str, Any]:
         raise DataError(f"cannot read {path}: it is damaged or no pickle ({reason})") from error
     if not isinstance(found, dict):
         raise DataError(f"{path} should hold a dictionary, not a {type(found).__name__}")
-    return {as_text(key): plain(value) for key, value in found.items()}
+    return {  # keys of Python 2 are bytes
+        key.decode("latin1") if isinstance(key, bytes) else str(key): (
+            value.array if isinstance(value, _Shell) else value
+        )
+        for key, value in found.items()
+    }
 
 
-def check(content: bytes) -> None:
+def _check(content: bytes) -> None:
     """Refuse steps that no array needs, and those that would take memory without reason."""
     tuples = 0
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
@@ -87,11 +167,45 @@ def check(content: bytes) -> None:
             raise ValueError("it has too many parts")
 
 
-def as_text(key: object) -> str:
-    """A key as Python 3 would have it."""
-    return key.decode("latin1") if isinstance(key, bytes) else str(key)
+def read_batch(path: Path, key: str = "labels") -> tuple[Tensor, Tensor]:
+    """uint8 [N, 3, S, S] and int64 [N] of a batch of CIFAR or ImageNet32: rows, plane by plane."""
+    content = read_pickle(path)
+    missing = [name for name in ("data", key) if name not in content]
+    if missing:
+        raise DataError(f"{path} lacks {missing[0]!r}; it has {', '.join(content) or 'nothing'}")
+    rows = content["data"]
+    side = _find_side(rows)
+    if side is None:
+        raise DataError(f"{path} should hold uint8 rows of three square planes as 'data'")
+    labels = to_labels(content[key])
+    if labels is None or len(labels) != len(rows):
+        raise DataError(f"{path} should hold one whole number for each of {len(rows)} images")
+    pixels = np.array(rows).reshape(-1, 3, side, side)  # a copy: the file's bytes are read-only
+    return torch.from_numpy(pixels), labels
 
 
-def plain(value: Any) -> Any:
-    """The array for a stand-in; anything else as it is."""
-    return value.array if isinstance(value, Shell) else value
+def _find_side(rows: Any) -> int | None:
+    """S, if these are rows of 3 x S x S bytes."""
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype != np.uint8:
+        return None
+    side = round((rows.shape[1] / 3) ** 0.5)
+    return side if side > 0 and rows.shape[1] == 3 * side**2 else None
+
+
+def to_labels(values: Any) -> Tensor | None:
+    """int64 [N], if that is what these are."""
+    if isinstance(values, list) and all(type(value) is int for value in values):
+        if any(abs(value) >= 2**31 for value in values):
+            return None
+        return torch.tensor(values, dtype=torch.int64)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+        return torch.from_numpy(values.astype(np.int64))
+    return None
+
+
+def join_batches(parts: Sequence[tuple[Tensor, Tensor]], root: Path) -> tuple[Tensor, Tensor]:
+    """Several batches as one."""
+    if len({pixels.shape[1:] for pixels, _ in parts}) > 1:
+        raise DataError(f"the files in {root} hold images of different sizes")
+    pixels, labels = zip(*parts, strict=True)
+    return torch.cat(pixels), torch.cat(labels)

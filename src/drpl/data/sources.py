@@ -9,7 +9,7 @@ from drpl.errors import DataError, did_you_mean
 from drpl.registry import DATASETS, Entry, find
 
 if TYPE_CHECKING:
-    from drpl.data.dataset import DatasetSplits
+    from drpl.data.dataset import Dataset, DatasetSplits
 
 VARIED = ("cifar10n", "cifar100n", "imagenet32", "imagenet64", "webvision")  # may be name:variant
 SOURCES = {
@@ -20,15 +20,15 @@ SOURCES = {
 }
 FOLDERS = {  # what a folder must have to be a set in files of its own kind, and what reads it
     ("train_data_batch_*",): "drpl.data.readers.imagenet:read",
-    ("data_batch_*",): "drpl.data.readers.cifar:read10",
-    ("train", "test", "meta"): "drpl.data.readers.cifar:read100",
+    ("data_batch_*",): "drpl.data.readers.cifar:read_cifar10",
+    ("train", "test", "meta"): "drpl.data.readers.cifar:read_cifar100",
     ("*-idx3-ubyte*",): "drpl.data.readers.idx:read",
     ("info/train_filelist_*.txt",): "drpl.data.readers.webvision:read",
 }
 FILES = {
-    ".npz": "drpl.data.readers.arrays:npz",
-    ".csv": "drpl.data.readers.list:listing",
-    ".parquet": "drpl.data.readers.list:listing",
+    ".npz": "drpl.data.readers.arrays:read_npz",
+    ".csv": "drpl.data.readers.list:read",
+    ".parquet": "drpl.data.readers.list:read",
 }
 
 
@@ -60,32 +60,47 @@ class ReadOptions:
 def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     """The data set of that name (or `name:variant`), or the one at that path."""
     from drpl.data.dataset import Origin, check_every_class
-    from drpl.data.hold_out import set_aside
-    from drpl.data.reduced import reduced
 
     read_options = read_options or ReadOptions()
     name, _, variant = what.partition(":")
     if name in DATASETS:
         if variant and name not in VARIED:
             raise DataError(f"{name} has no variants; leave {variant!r} out")
-        data = find("data set", name, DATASETS).load()(replace(read_options, variant=variant))
+        read = find("data set", name, DATASETS).load()
+        data: DatasetSplits = read(replace(read_options, variant=variant))
     else:
         path = Path(what)
-        data = reader(path)(path, read_options)
+        data = _find_reader(path)(path, read_options)
     check_every_class(data.train.labels, data.train.classes)
-    data = reduced(set_aside(data, read_options.outside), read_options.size, read_options.limit)
+    data = data.hold_out(read_options.outside)
+    data = data.limit(read_options.limit) if read_options.limit else data
+    data = data.resize(read_options.size) if read_options.size else data
     return replace(data, origin=Origin(what, read_options))
 
 
-def reader(path: Path) -> "Callable[[Path, ReadOptions], DatasetSplits]":
+def with_ood(
+    data: "DatasetSplits", what: "str | DatasetSplits | Dataset | None"
+) -> "DatasetSplits":
+    """The data with the training images of another set, if one is given, as `outside`."""
+    if what is None:
+        return data
+    if not isinstance(what, str):
+        return data.with_ood(what)
+    shape = data.train.images.shape
+    other = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
+    data = data.with_ood(other)
+    return replace(data, origin=data.origin and replace(data.origin, ood=what))
+
+
+def _find_reader(path: Path) -> "Callable[[Path, ReadOptions], DatasetSplits]":
     """What reads the file or folder at a path."""
     if path.is_dir():
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
                 return Entry(target, "").load()  # type: ignore[no-any-return]
         return Entry("drpl.data.readers.folder:folder", "").load()  # type: ignore[no-any-return]
-    if path.is_file() and path.suffix.lower() in FILES:
-        return Entry(FILES[path.suffix.lower()], "").load()  # type: ignore[no-any-return]
+    if path.is_file() and (target := FILES.get(path.suffix.lower(), "")):
+        return Entry(target, "").load()  # type: ignore[no-any-return]
     if path.exists():
         raise DataError(f"{path} is neither a folder of images nor one of {', '.join(FILES)}")
     if path.suffix or len(path.parts) > 1:

@@ -1,9 +1,9 @@
-"""Data sets that have nothing but the shape and size of public ones, to reckon times with."""
+"""Data sets that have nothing but the shape and size of public ones, to estimate times with."""
 
 import torch
-from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.images import ComposedImages, TensorImages
 from drpl.randomness import rng
 
 DIFFERENT = 64  # images that are shown again and again
@@ -18,28 +18,7 @@ SIZES = {
 }
 
 
-class Repeated:
-    """A few images that pass for many."""
-
-    ahead = 0
-
-    def __init__(self, pixels: Tensor, count: int) -> None:
-        self.pixels, self.count = pixels, count
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(channels, height, width)."""
-        return tuple(self.pixels.shape[1:])
-
-    def __len__(self) -> int:
-        return self.count
-
-    def load(self, index: Tensor) -> Tensor:
-        """uint8 [B, C, H, W]."""
-        return self.pixels[index.cpu() % len(self.pixels)]
-
-
-def invented(name: str) -> DatasetSplits:
+def make_synthetic(name: str) -> DatasetSplits:
     """Random pixels and labels by turns, as many as the data set of that name has."""
     train, test, classes, side = SIZES[name]
     shape = (DIFFERENT, 3, side, side)
@@ -47,6 +26,8 @@ def invented(name: str) -> DatasetSplits:
     names = tuple(str(c) for c in range(classes))
 
     def part(count: int) -> Dataset:
-        return Dataset(Repeated(pixels, count), torch.arange(count) % classes, names)
+        number = torch.arange(count)
+        images = ComposedImages((TensorImages(pixels),), number % DIFFERENT)
+        return Dataset(images, number % classes, names)
 
     return DatasetSplits(name, part(train), part(test), (0.5,) * 3, (0.25,) * 3)

@@ -39,14 +39,12 @@ class Normalise:
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
         """Normalised floats of the centre."""
-        return self.scaled(pixels if pixels.ndim == 2 else self.centre(pixels))
+        return self.scale(pixels if pixels.ndim == 2 else self.crop_centre(pixels))
 
-    def centre(self, pixels: Tensor) -> Tensor:
+    def crop_centre(self, pixels: Tensor) -> Tensor:
         """The part of stored images that a network sees. [B, C, H, W]"""
-        (_, height, width), (_, rows, columns) = (
-            pixels.shape[1:],
-            self.output_shape(pixels.shape[1:]),
-        )
+        _, height, width = pixels.shape[1:]
+        _, rows, columns = self.output_shape(pixels.shape[1:])
         top, left = (height - rows) // 2, (width - columns) // 2
         return pixels[:, :, top : top + rows, left : left + columns]
 
@@ -56,7 +54,7 @@ class Normalise:
             return shape
         return (shape[0], *(max(1, round(side * self.crop)) for side in shape[1:]))
 
-    def scaled(self, pixels: Tensor) -> Tensor:
+    def scale(self, pixels: Tensor) -> Tensor:
         """Normalised floats of all pixels; images in channels-last order."""
         mean = torch.tensor(self.mean, device=pixels.device)
         std = torch.tensor(self.std, device=pixels.device)
@@ -97,4 +95,4 @@ class CropFlip:
         padded = pad(pixels, [self.padding] * 4).permute(0, 2, 3, 1)
         image = torch.arange(len(u), device=pixels.device).view(-1, 1, 1)
         views = padded[image, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
-        return self.normalise.scaled(views.permute(0, 3, 1, 2))
+        return self.normalise.scale(views.permute(0, 3, 1, 2))

@@ -11,7 +11,7 @@ from drpl.errors import DataError
 
 @dataclass(frozen=True)
 class Term:
-    """One class: its WordNet id, its name, and whether it is to be told apart or outside."""
+    """One class: its WordNet id, its name, and whether it is to be learnt or outside."""
 
     wnid: str
     word: str
@@ -26,7 +26,7 @@ def read_lines(path: Path) -> list[str]:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
-def whole(text: str) -> int | None:
+def parse_whole(text: str) -> int | None:
     """A number from 0 to 999,999,999, if the text is one."""
     return int(text) if text.isdecimal() and len(text) <= 9 else None
 
@@ -36,7 +36,7 @@ def read_map(path: Path) -> dict[int, Term]:
     terms = {}
     for number, line in enumerate(read_lines(path), 1):
         words = line.split()
-        label = whole(words[1]) if len(words) == 3 else None
+        label = parse_whole(words[1]) if len(words) == 3 else None
         if label is None:
             raise DataError(f"{path}, line {number}: wanted are a WordNet id, a label and a name")
         terms[label] = Term(words[0], words[2].replace("_", " "))

@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.images import Images, TensorImages
-from drpl.data.outside import Assembled, fitted
 from drpl.errors import DataError, RunError
-from drpl.noise.confusion import Confusion, averaged, counted
+from drpl.noise.confusion import Confusion, average_confusion, count_confusion
 from drpl.randomness import rng
 from drpl.runs import model
 from drpl.runs.execute import execute
@@ -49,13 +46,13 @@ def learn_confusion(
             )
             execute(experiment, replace(execution or Execution(), folder=folder))
             found.append(by_model(folder, task))
-    return averaged(found)
+    return average_confusion(found)
 
 
 def collect_confusion(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
     """The mean confusion matrix of finished runs on the test set, or of stored probabilities."""
     classes = data.train.classes
-    return averaged(
+    return average_confusion(
         [by_model(path, data) if path.is_dir() else by_file(path, classes) for path in sources]
     )
 
@@ -70,7 +67,7 @@ def by_model(folder: Path, data: DatasetSplits) -> Confusion:
     found = model.load(folder)
     if found.classes != data.test.classes:
         raise RunError(f"the model in {folder} knows other classes than {data.name} has")
-    return counted(found.predict(data.test.images), data.test.labels, found.classes)
+    return count_confusion(found.predict(data.test.images), data.test.labels, found.classes)
 
 
 def by_file(path: Path, classes: Sequence[str]) -> Confusion:
@@ -84,7 +81,7 @@ def by_file(path: Path, classes: Sequence[str]) -> Confusion:
             f"cannot read arrays probs and labels from {path}: {error}; give an .npz file with "
             "both, or the folder of a run"
         ) from error
-    return counted(probs, labels.long(), names)
+    return count_confusion(probs, labels.long(), names)
 
 
 def problem(data: DatasetSplits, turn: int) -> DatasetSplits:
@@ -95,7 +92,9 @@ def problem(data: DatasetSplits, turn: int) -> DatasetSplits:
     train, held = (data.train, data.test) if data.test else halves(data.train, turn)
     if data.outside is not None:
         more = halves(data.outside, turn)
-        train, held = joined(train, more[0]), joined(held, more[1])
+        if both := sorted(set(train.classes) & set(data.outside.classes)):
+            raise DataError(f"class {both[0]!r} is both in the data set and outside it; rename one")
+        train, held = train.concat(more[0]), held.concat(more[1])
     return replace(data, train=replace(train, truth=None), test=held, outside=None)
 
 
@@ -104,28 +103,8 @@ def halves(dataset: Dataset, turn: int) -> tuple[Dataset, Dataset]:
     order = torch.randperm(len(dataset), generator=rng("confusion", "halves"))
     order = order[dataset.labels[order].argsort(stable=True)]
     first, second = order[0::2].sort().values, order[1::2].sort().values
-    parts = taken(dataset, first), taken(dataset, second)
+    parts = dataset.select(first), dataset.select(second)
     return parts if turn % 2 == 0 else (parts[1], parts[0])
-
-
-def taken(dataset: Dataset, rows: Tensor) -> Dataset:
-    """The data set of these rows only."""
-    images: Images = dataset.images
-    if isinstance(images, TensorImages):
-        images = TensorImages(images.pixels[rows])
-    else:
-        images = Assembled(images, images, rows)
-    return Dataset(images, dataset.labels[rows], dataset.classes)
-
-
-def joined(first: Dataset, second: Dataset) -> Dataset:
-    """Both sets as one, the classes of the second after those of the first."""
-    if both := sorted(set(first.classes) & set(second.classes)):
-        raise DataError(f"class {both[0]!r} is both in the data set and outside it; rename one")
-    rows = torch.cat([torch.arange(len(first)), -1 - torch.arange(len(second))])
-    images = Assembled(first.images, fitted(second.images, first.images.shape), rows)
-    labels = torch.cat([first.labels, second.labels + len(first.classes)])
-    return Dataset(images, labels, first.classes + second.classes)
 
 
 def worst(confusion: Confusion, count: int) -> Iterable[tuple[str, str, float]]:

@@ -21,12 +21,11 @@ from rich.console import Console
 
 from drpl.config.compose import Tree, default_preset, merge
 from drpl.data.dataset import DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
 from drpl.experiments.executors import ENGINES
 from drpl.files import explain_write_errors, slugify, write_atomic, write_if_changed
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import as_csv, cells_table, markdown, stages_table
 from drpl.runs.display import duration
@@ -119,7 +118,7 @@ class Grid:
                 f"unknown engine {self.engine!r}; {did_you_mean(self.engine, ENGINES)}"
             )
         for noise in filter(None, self.noises):
-            for kind, _ in asked(noise):
+            for kind, _ in parse_spec(noise):
                 find("noise", kind, NOISES)
         usual = [default_preset(self.data) if isinstance(self.data, str) else "small"]
         for method in dict.fromkeys(self.methods):
@@ -270,7 +269,7 @@ def _own_gpu() -> str | None:
 @lru_cache(maxsize=1)
 def _load_once(data: str, ood: str | None, read_options: ReadOptions, began: int) -> DatasetSplits:
     """A data set, read once in each process and each grid: files may change from one to another."""
-    return with_outside(load(data, read_options), ood)
+    return with_ood(load(data, read_options), ood)
 
 
 def _attempt(grid: Grid, cell: Cell) -> CellResult:

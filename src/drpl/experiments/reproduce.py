@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
-from drpl.data.synthetic import SIZES, invented
+from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.synthetic import SIZES, make_synthetic
 from drpl.errors import ConfigError, DataError, did_you_mean
 from drpl.experiments.confusion import METHOD, learn_confusion
 from drpl.experiments.grid import Comparison, Grid, presets_for, run_grid, settings_for
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS
 from drpl.report.paper import TABLES, published
 from drpl.runs.display import duration
@@ -53,7 +52,7 @@ class TablePlan:
     @property
     def kinds(self) -> set[str]:
         """The kinds of noise in it."""
-        return {kind for noise in self.noises if noise for kind, _ in asked(noise)}
+        return {kind for noise in self.noises if noise for kind, _ in parse_spec(noise)}
 
     @property
     def needs_confusion(self) -> bool:
@@ -185,7 +184,7 @@ class TableRequest:
             return None
         if not path.exists():
             found = learn_confusion(
-                with_outside(load(plan.data, self.read_as(plan)), self.ood),
+                with_ood(load(plan.data, self.read_as(plan)), self.ood),
                 runs=folder / "confusion",
                 preset=presets_for(METHOD, self.presets_of(plan)),
                 settings=settings_for(METHOD, self.settings),
@@ -237,7 +236,7 @@ def _load_or_imitate(plan: TablePlan, request: TableRequest) -> tuple[DatasetSpl
     except DataError as error:
         if plan.data not in SIZES:
             raise
-        return invented(plan.data), f"{error}; estimated on a stand-in of the same size"
+        return make_synthetic(plan.data), f"{error}; estimated on a stand-in of the same size"
 
 
 def list_cells(request: TableRequest) -> Iterator[str]:

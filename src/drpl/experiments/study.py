@@ -22,8 +22,7 @@ from drpl.analysis.cam import COUNT, look
 from drpl.analysis.probe import probe
 from drpl.analysis.scoring import score
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import ConfigError, DataError, RunError
 from drpl.experiments.grid import Comparison, Grid, run_grid
 from drpl.files import digest, slugify, write_if_changed, write_json
@@ -134,7 +133,7 @@ def study_grid(grid: Grid, target: str | DatasetSplits | None = None) -> Study:
     def source() -> DatasetSplits:
         data = grid.data
         whole = load(data, grid.read_options) if isinstance(data, str) else as_splits(data)
-        return with_outside(whole, grid.ood)
+        return with_ood(whole, grid.ood)
 
     write_if_changed(folder / "separation.csv", as_csv(measure_separation(runs)))
     parts.make("detectors.csv", partial(_score, runs, folder), runs)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from drpl.errors import ConfigError
 from drpl.methods import cross_entropy as baseline
-from drpl.noise.transition import checked, read_matrix
+from drpl.noise.transition import check_matrix, read_matrix
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.stage import Stage, Terms
@@ -92,7 +92,7 @@ def estimate_from_anchors(p: Tensor, outliers: float) -> Tensor:
 
 def read_transition(path: str, classes: int) -> Tensor:
     """T as a user has it."""
-    table = checked(torch.from_numpy(read_matrix(Path(path))))
+    table = check_matrix(torch.from_numpy(read_matrix(Path(path))))
     if len(table) != classes:
         raise ConfigError(
             f"the transition matrix in {path} is for {len(table)} classes, the data have {classes}"

@@ -11,7 +11,7 @@ from torch import Tensor
 from drpl.data.dataset import Truth
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.forward import Forward
-from drpl.noise.transition import realised_matrix
+from drpl.noise.transition import transition_matrix
 from drpl.runs.run import OracleRun, Outcome
 
 ORACLE = True  # its run has the truth
@@ -27,7 +27,7 @@ class Config(baseline.Config):
 def count_transitions(truth: Truth, given: Tensor, classes: int) -> Tensor:
     """The T that the labels were drawn by, as it came out. [C, C]"""
     inside = truth.in_distribution
-    table = realised_matrix(truth.labels[inside], given[inside], classes)
+    table = transition_matrix(truth.labels[inside], given[inside], classes)
     absent = table.sum(1) == 0  # no image is of this class: believe what little bears its name
     return torch.where(absent[:, None], torch.eye(classes, dtype=table.dtype), table)
 

@@ -39,17 +39,17 @@ SUPERCLASSES = (
 )
 
 
-def flips(classes: Sequence[str]) -> dict[int, int] | None:
+def find_flips(classes: Sequence[str]) -> dict[int, int] | None:
     """Which class is taken for which, if the classes are those of CIFAR-10 or CIFAR-100."""
     names = [name.lower().replace(" ", "_") for name in classes]
-    following = cycles()
+    following = _follow_in_superclass()
     for known, moves in ((set(CIFAR10), FLIPS), (set(following), following)):
         if len(names) == len(known) and set(names) == known:
             return {names.index(a): names.index(b) for a, b in moves.items()}
     return None
 
 
-def cycles() -> dict[str, str]:
+def _follow_in_superclass() -> dict[str, str]:
     """The next fine class within the superclass, the first after the last."""
     return {
         name: members[(place + 1) % len(members)]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drpl.errors import ConfigError, DataError
 from drpl.files import write_arrays
+from drpl.noise.transition import transition_matrix
 
 SMOOTHING = 1e-5  # the authors add it to every entry, so that no class is out of reach
 
@@ -48,7 +49,7 @@ class Confusion:
         write_arrays(path, {"matrix": self.matrix.numpy(), "classes": np.array(self.classes)})
 
 
-def read(path: Path) -> Confusion:
+def read_confusion(path: Path) -> Confusion:
     """A confusion matrix that `drpl confusion` has written."""
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -60,7 +61,7 @@ def read(path: Path) -> Confusion:
     return Confusion(torch.from_numpy(matrix.astype(np.float64)), tuple(map(str, names)))
 
 
-def counted(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:
+def count_confusion(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:
     """The confusion matrix of one network's predictions [N, K] on images with right labels [N]."""
     size = len(classes)
     if probs.ndim != 2 or probs.shape[1] != size or len(probs) != len(labels):
@@ -70,17 +71,15 @@ def counted(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:
         )
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < size:
         raise DataError(f"labels must be 0..{size - 1}, got {labels.min()}..{labels.max()}")
-    cells = torch.bincount(labels * size + probs.argmax(1), minlength=size**2)
-    counts = cells.view(size, size).double()
-    if (empty := (counts.sum(1) == 0).nonzero()).numel():
+    if (empty := (torch.bincount(labels, minlength=size) == 0).nonzero()).numel():
         raise DataError(
             f"class {classes[int(empty[0])]!r} has no held-out image, so nobody knows what it is "
             "taken for; add some"
         )
-    return Confusion(counts / counts.sum(1, keepdim=True), tuple(classes))
+    return Confusion(transition_matrix(labels, probs.argmax(1), size), tuple(classes))
 
 
-def averaged(matrices: Sequence[Confusion]) -> Confusion:
+def average_confusion(matrices: Sequence[Confusion]) -> Confusion:
     """The mean of several networks' matrices over the same classes, rows summing to 1."""
     first = matrices[0]
     if any(other.classes != first.classes for other in matrices):

@@ -5,11 +5,13 @@ each true class its own random projection of the pixels to the classes (Xia et a
 label noise", 2020). The share of each class is exact here: the samples nearest to flipping do.
 """
 
+from math import prod
+
 import torch
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
-from drpl.noise.kind import Change, Noise, Part, check_rate
+from drpl.noise.kind import Change, Noise, Part, check_rate, even_rates
 from drpl.noise.quota import Quota
 
 SPREAD = 0.1  # deviation of the samples' own rates
@@ -24,32 +26,27 @@ def instance(rate: float) -> Noise:
         torch.nn.init.trunc_normal_(chance, rate, SPREAD, 0, 1, generator=generator)
         fate = torch.rand(len(dataset), generator=generator, dtype=torch.float64)
         rows = quota.pick(dataset.labels, chance - fate)
-        return Change(rows, suggested(dataset, rows, generator))
+        return Change(rows, _suggest_labels(dataset, rows, generator))
 
-    def rates(dataset: Dataset) -> Tensor:
-        return torch.full((len(dataset.classes),), rate, dtype=torch.float64)
-
-    return Noise((Part(draw, rates),))
+    return Noise((Part(draw, even_rates(rate)),))
 
 
-def suggested(dataset: Dataset, rows: Tensor, generator: Generator) -> Tensor:
+def _suggest_labels(dataset: Dataset, rows: Tensor, generator: Generator) -> Tensor:
     """A wrong label for each sample, by its true class's projection of its pixels. [M]"""
     labels = dataset.labels[rows]
     given = labels.clone()
-    features = 1
-    for side in dataset.images.shape:
-        features *= side
+    features = prod(dataset.images.shape)
     for c in labels.unique().tolist():
         projection = torch.randn(features, len(dataset.classes), generator=generator)
         for mine in (labels == c).nonzero().flatten().split(1024):
-            scores = standardised(dataset.images.load(rows[mine])) @ projection
+            scores = _standardise(dataset.images.load(rows[mine])) @ projection
             scores[:, c] = -torch.inf
             chances = scores.softmax(1)
             given[mine] = torch.multinomial(chances, 1, generator=generator).flatten()
     return given
 
 
-def standardised(pixels: Tensor) -> Tensor:
+def _standardise(pixels: Tensor) -> Tensor:
     """Each image as a vector of mean 0 and deviation 1. [B, features]"""
     values = pixels.float().flatten(1).cpu()
     values = values - values.mean(1, keepdim=True)

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset, Truth
-from drpl.data.outside import replaced
+from drpl.data.images import replace_rows
 from drpl.errors import ConfigError
-from drpl.noise.confusion import Confusion
-from drpl.noise.quota import Quota, allotted
+from drpl.noise.quota import Quota, allot
+
+if TYPE_CHECKING:
+    from drpl.noise.confusion import Confusion
 
 SCHEMES = ("paper", "official")
 
@@ -20,7 +23,25 @@ class NoiseContext:
     """What noise may need besides the data set itself."""
 
     outside: Dataset | None = None  # images of other classes
-    confusion: Confusion | None = None  # which classes look alike
+    confusion: "Confusion | None" = None  # which classes look alike
+
+    def require_outside(self) -> Dataset:
+        """The outside images, or an error that says where to get some."""
+        if self.outside is None:
+            raise ConfigError(
+                "out-of-distribution noise needs images of other classes; give a second data set "
+                "with --ood DATA"
+            )
+        return self.outside
+
+    def require_confusion(self, kind: str, data: str) -> "Confusion":
+        """The confusion matrix, or an error that says how to make one."""
+        if self.confusion is None:
+            raise ConfigError(
+                f"{kind} noise needs to know which classes look alike: make a confusion matrix "
+                f"with `drpl confusion {data} -o T.npz` and give it with --confusion T.npz"
+            )
+        return self.confusion
 
 
 @dataclass(frozen=True)
@@ -71,15 +92,15 @@ class Noise:
 
     def __call__(self, dataset: Dataset, generator: Generator) -> Dataset:
         """The same data set with noise, its truth beside it."""
-        return self.applied(dataset, self.changes(dataset, generator))
+        return self.apply(dataset, self.draw(dataset, generator))
 
     def nominal(self, dataset: Dataset) -> float:
         """The share of all samples that is to be corrupted."""
         return sum(part.nominal(dataset) for part in self.parts)
 
-    def changes(self, dataset: Dataset, generator: Generator) -> list[Change]:
+    def draw(self, dataset: Dataset, generator: Generator) -> list[Change]:
         """What each part does; no two touch the same sample."""
-        counts = allotted(torch.stack([part.rates(dataset) for part in self.parts]), dataset)
+        counts = allot(torch.stack([part.rates(dataset) for part in self.parts]), dataset)
         free = torch.ones(len(dataset), dtype=torch.bool)
         spent = torch.empty(0, dtype=torch.int64)
         changes = []
@@ -91,31 +112,43 @@ class Noise:
             changes.append(change)
         return changes
 
-    def applied(self, dataset: Dataset, changes: Sequence[Change]) -> Dataset:
+    def apply(self, dataset: Dataset, changes: Sequence[Change]) -> Dataset:
         """The data set after all changes."""
-        labels, rows = dataset.labels.clone(), torch.arange(len(dataset))
+        labels = dataset.labels.clone()
         for change in changes:
             labels[change.rows] = change.labels
-            if change.images is not None:
-                rows[change.rows] = -1 - change.images
         truth = dataset.truth or Truth(dataset.labels, torch.ones(len(labels), dtype=torch.bool))
         noisy = replace(dataset, labels=labels, truth=truth)
         outside = next((part.outside for part in self.parts if part.outside), None)
-        return noisy if outside is None else with_images(noisy, truth, outside, rows)
+        if outside is None:
+            return noisy
+        pairs = [(c.rows, c.images) for c in changes if c.images is not None]
+        rows, images = (torch.cat(tensors) for tensors in zip(*pairs, strict=True))
+        return _replace_images(noisy, truth, rows, outside, images)
 
 
-def with_images(dataset: Dataset, truth: Truth, outside: Dataset, rows: Tensor) -> Dataset:
-    """The data set showing row -1 - r of the outside where `rows` has r < 0."""
-    foreign = rows < 0
-    before = torch.full_like(rows, -1) if truth.source is None else truth.source
-    source = torch.where(foreign, outside.labels[(-1 - rows).clamp(min=0)], before)
+def _replace_images(
+    dataset: Dataset, truth: Truth, rows: Tensor, outside: Dataset, images: Tensor
+) -> Dataset:
+    """The data set with the outside's images at `images` in place of those at `rows`."""
+    own, source = truth.in_distribution.clone(), truth.sources.clone()
+    own[rows], source[rows] = False, outside.labels[images]
     paths = dataset.paths
     if paths:
         others = outside.paths or ("",) * len(outside)  # their files, or no file at all
-        paths = tuple(paths[r] if r >= 0 else others[-1 - r] for r in rows.tolist())
-    images = replaced(dataset.images, outside.images, rows)
-    truth = Truth(truth.labels, truth.in_distribution & ~foreign, source)
-    return replace(dataset, images=images, truth=truth, paths=paths)
+        new = dict(zip(rows.tolist(), images.tolist(), strict=True))
+        paths = tuple(others[new[r]] if r in new else path for r, path in enumerate(paths))
+    return replace(
+        dataset,
+        images=replace_rows(dataset.images, rows, outside.images, images),
+        truth=Truth(truth.labels, own, source),
+        paths=paths,
+    )
+
+
+def even_rates(rate: float) -> Callable[[Dataset], Tensor]:
+    """The same share of each class."""
+    return lambda dataset: torch.full((len(dataset.classes),), rate, dtype=torch.float64)
 
 
 def check_rate(rate: float) -> None:

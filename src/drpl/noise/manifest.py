@@ -9,10 +9,10 @@ from torch import Tensor
 from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.files import digest
 from drpl.noise.kind import Change, Noise
-from drpl.noise.transition import realised_matrix
+from drpl.noise.transition import transition_matrix
 
 
-def manifest(
+def make_manifest(
     specs: Sequence[str],
     noise: Noise,
     changes: Sequence[Change],
@@ -24,7 +24,7 @@ def manifest(
     assert truth is not None  # noqa: S101  every noise records the truth
     wrong = truth.is_noisy(noisy.labels)
     own = truth.in_distribution
-    matrix = realised_matrix(truth.labels[own], noisy.labels[own], len(noisy.classes))
+    matrix = transition_matrix(truth.labels[own], noisy.labels[own], len(noisy.classes))
     images = [change.images for change in changes if change.images is not None]
     return {
         "spec": "+".join(specs),
@@ -43,32 +43,34 @@ def manifest(
         ],
         "labels_digest": digest(*(x.numpy().tobytes() for x in (noisy.labels, *images))),
         "classes": list(noisy.classes),
-        "per_class": per_class(data.train, noise, wrong, truth),
+        "per_class": _summarize_classes(data.train, noise, wrong, truth),
         "matrix": [[round(value, 6) for value in row] for row in matrix.tolist()],
-        "outside": outside(data.outside, truth),
+        "outside": _summarize_outside(data.outside, truth),
     }
 
 
-def per_class(clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth) -> list[dict[str, Any]]:
+def _summarize_classes(
+    clean: Dataset, noise: Noise, wrong: Tensor, truth: Truth
+) -> list[dict[str, Any]]:
     """For each class before the noise: its size, and the rates asked for and found."""
     rates = torch.stack([part.rates(clean) for part in noise.parts]).sum(0)
-    rows = []
-    for c, name in enumerate(clean.classes):
-        mine = clean.labels == c
-        count = int(mine.sum())
-        rows.append(
-            {
-                "class": name,
-                "samples": count,
-                "nominal": round(float(rates[c]), 12),
-                "realised": int(wrong[mine].sum()) / max(count, 1),
-                "outside": int((~truth.in_distribution[mine]).sum()),
-            }
-        )
-    return rows
+    samples, changed, outside = (
+        torch.bincount(clean.labels[mask], minlength=len(rates)).tolist()
+        for mask in (torch.ones_like(wrong), wrong, ~truth.in_distribution)
+    )
+    return [
+        {
+            "class": name,
+            "samples": samples[c],
+            "nominal": round(float(rates[c]), 12),
+            "realised": changed[c] / max(samples[c], 1),
+            "outside": outside[c],
+        }
+        for c, name in enumerate(clean.classes)
+    ]
 
 
-def outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:
+def _summarize_outside(source: Dataset | None, truth: Truth) -> dict[str, Any] | None:
     """How many images came from outside, and from which classes; None where none did."""
     if source is None or truth.source is None:
         return None

@@ -4,12 +4,11 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset
-from drpl.errors import ConfigError
-from drpl.noise.cifar import flips
+from drpl.noise.cifar import find_flips
 from drpl.noise.confusion import Confusion
 from drpl.noise.kind import Noise, NoiseContext, check_rate
-from drpl.noise.official import official_categorical, official_first
-from drpl.noise.transition import by_matrix
+from drpl.noise.official import draw_official_categorical, draw_official_first
+from drpl.noise.transition import make_transition_noise
 
 
 def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
@@ -20,19 +19,23 @@ def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Nois
     check_rate(rate)
 
     def table(dataset: Dataset) -> Tensor:
-        moves = flips(dataset.classes)
+        moves = find_flips(dataset.classes)
         if moves is None:
-            return confusion_matrix(dataset, around.confusion, rate)
-        return flip_matrix(len(dataset.classes), moves, rate)
+            return _error_matrix(dataset, around.require_confusion("nonuniform", "DATA"), rate)
+        return _flip_matrix(len(dataset.classes), moves, rate)
 
     def official(dataset: Dataset, matrix: Tensor) -> Tensor:
-        draw = official_first if flips(dataset.classes) is None else official_categorical
+        draw = (
+            draw_official_first
+            if find_flips(dataset.classes) is None
+            else draw_official_categorical
+        )
         return draw(dataset, matrix)
 
-    return by_matrix(table, official, scheme)
+    return make_transition_noise(table, official, scheme)
 
 
-def flip_matrix(classes: int, moves: dict[int, int], rate: float) -> Tensor:
+def _flip_matrix(classes: int, moves: dict[int, int], rate: float) -> Tensor:
     """1 - r stays and r moves in the classes that have a move; the others stay. [C, C]"""
     table = torch.eye(classes, dtype=torch.float64)
     for a, b in moves.items():
@@ -40,13 +43,8 @@ def flip_matrix(classes: int, moves: dict[int, int], rate: float) -> Tensor:
     return table
 
 
-def confusion_matrix(dataset: Dataset, confusion: Confusion | None, rate: float) -> Tensor:
+def _error_matrix(dataset: Dataset, confusion: Confusion, rate: float) -> Tensor:
     """1 - r stays and r moves as networks err: the matrix without its diagonal. [C, C]"""
-    if confusion is None:
-        raise ConfigError(
-            "nonuniform noise needs to know which classes look alike: make a confusion matrix "
-            "with `drpl confusion DATA -o T.npz` and give it with --confusion T.npz"
-        )
     # The diagonal goes before rows are normalised, or less than r would move.
     errors = confusion.among(dataset.classes, dataset.classes).fill_diagonal_(0)
     table = rate * errors / errors.sum(1, keepdim=True)

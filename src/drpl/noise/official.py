@@ -12,21 +12,16 @@ from drpl.data.dataset import Dataset
 SEED = 42  # the authors' data set seed; their draws know no other
 
 
-def stream() -> np.random.RandomState:
-    """Their generator, seeded anew before each corruption."""
-    return np.random.RandomState(SEED)
-
-
-def official_order(rate: float, samples: int, draw: np.random.RandomState) -> NDArray[Any]:
+def _draw_order(rate: float, samples: int, draw: np.random.RandomState) -> NDArray[Any]:
     """The authors' choice of samples: the first int(N r) of a permutation."""
     return draw.permutation(samples)[: int(samples * round(rate, 12))]
 
 
-def official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
+def draw_official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw: a label is redrawn until it differs from the true one."""
-    draw = stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
-    for i in official_order(float(1 - table[0, 0]), len(given), draw):
+    for i in _draw_order(float(1 - table[0, 0]), len(given), draw):
         new = given[i]
         while new == given[i]:
             new = draw.randint(len(table), dtype=np.int32)
@@ -34,43 +29,43 @@ def official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
     return torch.from_numpy(given)
 
 
-def official_first(dataset: Dataset, table: Tensor) -> Tensor:
+def draw_official_first(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on ImageNet: the chosen samples move by their row without its diagonal."""
-    draw = stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
     elsewhere = table.clone().fill_diagonal_(0)
     elsewhere = elsewhere / elsewhere.sum(1, keepdim=True).clamp(min=1e-300)
-    for i in official_order(float(1 - table[0, 0]), len(given), draw):
+    for i in _draw_order(float(1 - table[0, 0]), len(given), draw):
         given[i] = draw.choice(len(table), p=elsewhere[given[i]].numpy())
     return torch.from_numpy(given)
 
 
-def official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
+def draw_official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on CIFAR: each sample, in permuted order, on its own from its row."""
-    draw = stream()
+    draw = np.random.RandomState(SEED)
     given = dataset.labels.numpy().copy()
     for i in draw.permutation(len(given)):
         given[i] = draw.choice(len(table), p=table[given[i]].numpy())
     return torch.from_numpy(given)
 
 
-def official_outside(dataset: Dataset, outside: Dataset, rate: float) -> tuple[Tensor, Tensor]:
+def draw_official_outside(dataset: Dataset, outside: Dataset, rate: float) -> tuple[Tensor, Tensor]:
     """Which samples are replaced by which outside images: the first of two permutations."""
-    draw = stream()
-    rows = official_order(rate, len(dataset), draw)
+    draw = np.random.RandomState(SEED)
+    rows = _draw_order(rate, len(dataset), draw)
     images = draw.permutation(len(outside))[np.arange(len(rows)) % len(outside)]
     return torch.from_numpy(rows), torch.from_numpy(images)
 
 
-def official_alike(
+def draw_official_alike(
     dataset: Dataset, outside: Dataset, chances: Tensor, rate: float
 ) -> tuple[Tensor, Tensor]:
     """Which samples are replaced by which outside images: for label c a class by chances[c].
 
-    Each class hands out its shuffled images in turn; theirs fails after the last, ours begins anew.
+    Each class gives its shuffled images in turn; theirs fails after the last, ours begins anew.
     """
-    draw = stream()
-    rows = official_order(rate, len(dataset), draw)
+    draw = np.random.RandomState(SEED)
+    rows = _draw_order(rate, len(dataset), draw)
     labels, classes = outside.labels.numpy(), len(outside.classes)
     members = [np.flatnonzero(labels == c) for c in range(classes)]
     for own in members:

@@ -1,36 +1,35 @@
 """Out-of-distribution noise: the image is replaced by one of no class at hand, the label stays."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
-from drpl.noise.kind import Change, Noise, NoiseContext, Part, check_rate
-from drpl.noise.official import official_alike, official_outside
+from drpl.noise.kind import Change, Noise, NoiseContext, Part, check_rate, even_rates
+from drpl.noise.official import draw_official_alike, draw_official_outside
 from drpl.noise.quota import Quota
 
 DIRECTIONS = ("column", "row")
 
-Replace = Callable[[Dataset, Quota, Generator], tuple[Tensor, Tensor]]  # -> samples, outside rows
-
 
 def ood(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
     """A share of each class shows images of outside classes, every class with equal chance."""
-    outside = needed(rate, around)
+    check_rate(rate)
+    outside = around.require_outside()
 
-    def replace(dataset: Dataset, quota: Quota, generator: Generator) -> tuple[Tensor, Tensor]:
+    def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
         if scheme == "official":
-            return official_outside(dataset, outside, rate)
-        rows = torch.cat([mine for _, mine in quota.each(dataset.labels, generator)])
-        unused = torch.ones(len(outside), dtype=torch.bool)
-        unused[quota.spent] = False
-        fresh = torch.bincount(outside.labels[unused], minlength=len(outside.classes))
-        classes = even_classes(len(rows), fresh, outside, generator)
-        return rows, images_of(classes, outside, quota.spent, generator)
+            rows, images = draw_official_outside(dataset, outside, rate)
+        else:
+            rows = torch.cat([mine for _, mine in quota.each(dataset.labels, generator)])
+            unused = torch.ones(len(outside), dtype=torch.bool)
+            unused[quota.spent] = False
+            fresh = torch.bincount(outside.labels[unused], minlength=len(outside.classes))
+            classes = _draw_classes(len(rows), fresh, outside, generator)
+            images = _draw_images(classes, outside, quota.spent, generator)
+        return Change(rows, dataset.labels[rows], images)
 
-    return open_atomic(replace, rate, outside, scheme)
+    return Noise((Part(draw, even_rates(rate), outside, scheme),))
 
 
 def ood_nonuniform(
@@ -39,51 +38,26 @@ def ood_nonuniform(
     """A share of each class shows images of outside classes that look like it.
 
     By column: classes that networks take for the kept label, as the released code has it. By row:
-    classes that the kept label is taken for, as the paper words it.
+    classes that the kept label is taken for, as the paper says.
     """
-    outside = needed(rate, around)
+    check_rate(rate)
+    outside = around.require_outside()
     if direction not in DIRECTIONS:
         raise ConfigError(f"unknown direction {direction!r}; known are {', '.join(DIRECTIONS)}")
 
-    def replace(dataset: Dataset, quota: Quota, generator: Generator) -> tuple[Tensor, Tensor]:
-        chances = alike(dataset, outside, around, direction)
-        if scheme == "official":
-            return official_alike(dataset, outside, chances, rate)
-        picked, drawn = [], [dataset.labels[:0]]
-        for c, mine in quota.each(dataset.labels, generator):
-            picked.append(mine)
-            if len(mine):
-                drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
-        return torch.cat(picked), images_of(torch.cat(drawn), outside, quota.spent, generator)
-
-    return open_atomic(replace, rate, outside, scheme)
-
-
-def open_atomic(replace: Replace, rate: float, outside: Dataset, scheme: str) -> Noise:
-    """Noise that gives new images to the same labels."""
-
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
-        rows, images = replace(dataset, quota, generator)
+        chances = _class_chances(dataset, outside, around, direction)
+        if scheme == "official":
+            rows, images = draw_official_alike(dataset, outside, chances, rate)
+        else:
+            rows, classes = quota.draw(dataset.labels, chances, generator)
+            images = _draw_images(classes, outside, quota.spent, generator)
         return Change(rows, dataset.labels[rows], images)
 
-    def rates(dataset: Dataset) -> Tensor:
-        return torch.full((len(dataset.classes),), rate, dtype=torch.float64)
-
-    return Noise((Part(draw, rates, outside, scheme),))
+    return Noise((Part(draw, even_rates(rate), outside, scheme),))
 
 
-def needed(rate: float, around: NoiseContext) -> Dataset:
-    """The outside images, or an error that says where to get some."""
-    check_rate(rate)
-    if around.outside is None:
-        raise ConfigError(
-            "out-of-distribution noise needs images of other classes; give a second data set "
-            "with --ood DATA"
-        )
-    return around.outside
-
-
-def even_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generator) -> Tensor:
+def _draw_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generator) -> Tensor:
     """Outside classes drawn evenly from those that still have an unused image. [count]"""
     classes = torch.empty(0, dtype=torch.int64)
     left = fresh.clone()
@@ -98,7 +72,7 @@ def even_classes(count: int, fresh: Tensor, outside: Dataset, generator: Generat
     return classes[torch.randperm(count, generator=generator)]
 
 
-def images_of(classes: Tensor, outside: Dataset, spent: Tensor, generator: Generator) -> Tensor:
+def _draw_images(classes: Tensor, outside: Dataset, spent: Tensor, generator: Generator) -> Tensor:
     """For each class one of its images, in shuffled order, those not used before first. [M]"""
     order = torch.randperm(len(outside), generator=generator)
     uses = torch.bincount(spent, minlength=len(outside))
@@ -110,19 +84,17 @@ def images_of(classes: Tensor, outside: Dataset, spent: Tensor, generator: Gener
     return images
 
 
-def alike(dataset: Dataset, outside: Dataset, around: NoiseContext, direction: str) -> Tensor:
+def _class_chances(
+    dataset: Dataset, outside: Dataset, around: NoiseContext, direction: str
+) -> Tensor:
     """The chance of each outside class for each label. [C, outside classes]"""
-    if around.confusion is None:
-        raise ConfigError(
-            "ood-nonuniform noise needs to know which classes look alike: make a confusion matrix "
-            "with `drpl confusion DATA --ood DATA -o T.npz` and give it with --confusion T.npz"
-        )
+    confusion = around.require_confusion("ood-nonuniform", "DATA --ood DATA")
     if both := sorted(set(dataset.classes) & set(outside.classes)):
         raise ConfigError(f"class {both[0]!r} is both in the data set and outside it; rename one")
     if direction == "column":
-        chances = around.confusion.among(outside.classes, dataset.classes).T.clone()
+        chances = confusion.among(outside.classes, dataset.classes).T.clone()
     else:
-        chances = around.confusion.among(dataset.classes, outside.classes)
+        chances = confusion.among(dataset.classes, outside.classes)
     empty = torch.bincount(outside.labels, minlength=len(outside.classes)) == 0
     chances[:, empty] = 0  # a class without images can give none
     return chances / chances.sum(1, keepdim=True)

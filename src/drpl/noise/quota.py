@@ -33,8 +33,17 @@ class Quota:
             order = torch.randperm(len(members), generator=generator)
             yield c, members[order[len(members) - count :]]
 
+    def draw(self, labels: Tensor, chances: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
+        """As `each`, and for each sample a class drawn by the row of its label. [M], [M]"""
+        rows, drawn = [], [labels[:0]]
+        for c, mine in self.each(labels, generator):
+            rows.append(mine)
+            if len(mine):
+                drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
+        return torch.cat(rows), torch.cat(drawn)
 
-def allotted(rates: Tensor, dataset: Dataset) -> Tensor:
+
+def allot(rates: Tensor, dataset: Dataset) -> Tensor:
     """How many samples of each class each part takes: its rounded share. [K, C] int64"""
     total = rates.sum(0)
     if float(total.max()) > 1 + 1e-9:

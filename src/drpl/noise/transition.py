@@ -11,12 +11,13 @@ from zipfile import BadZipFile
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import confusion_matrix
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
 from drpl.noise.kind import Change, Noise, Part, check_rate
-from drpl.noise.official import official_categorical, official_uniform
+from drpl.noise.official import draw_official_categorical, draw_official_uniform
 from drpl.noise.quota import Quota
 
 BROKEN = (OSError, ValueError, TypeError, IndexError, AttributeError, EOFError, BadZipFile)
@@ -29,14 +30,16 @@ def uniform(rate: float, scheme: str = "paper") -> Noise:
     check_rate(rate)
 
     def table(dataset: Dataset) -> Tensor:
-        return uniform_matrix(len(dataset.classes), rate)
+        classes = len(dataset.classes)
+        even = torch.full((classes, classes), rate / (classes - 1), dtype=torch.float64)
+        return even.fill_diagonal_(1 - rate)
 
-    return by_matrix(table, official_uniform, scheme)
+    return make_transition_noise(table, draw_official_uniform, scheme)
 
 
 def transition(matrix: ArrayLike, scheme: str = "paper") -> Noise:
     """Labels move by any matrix [C, C] whose rows, the true classes, are distributions."""
-    table = checked(torch.as_tensor(np.asarray(matrix, dtype=np.float64)))
+    table = check_matrix(torch.as_tensor(np.asarray(matrix, dtype=np.float64)))
 
     def for_classes(dataset: Dataset) -> Tensor:
         if len(table) != len(dataset.classes):
@@ -46,7 +49,7 @@ def transition(matrix: ArrayLike, scheme: str = "paper") -> Noise:
             )
         return table
 
-    return by_matrix(for_classes, official_categorical, scheme)
+    return make_transition_noise(for_classes, draw_official_categorical, scheme)
 
 
 def matrix(path: str, scheme: str = "paper") -> Noise:
@@ -54,7 +57,9 @@ def matrix(path: str, scheme: str = "paper") -> Noise:
     return transition(read_matrix(Path(path)), scheme)
 
 
-def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: str) -> Noise:
+def make_transition_noise(
+    table: Callable[[Dataset], Tensor], official: Official, scheme: str
+) -> Noise:
     """Noise that gives new labels to the same images."""
 
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
@@ -62,7 +67,8 @@ def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: st
             given = official(dataset, table(dataset))
             rows = (given != dataset.labels).nonzero().flatten()
             return Change(rows, given[rows])
-        return draw_exactly(dataset.labels, table(dataset), quota, generator)
+        elsewhere = table(dataset).clone().fill_diagonal_(0)  # the asked share moves, all of it
+        return Change(*quota.draw(dataset.labels, elsewhere, generator))
 
     def rates(dataset: Dataset) -> Tensor:
         return (1 - table(dataset).diagonal()).round(decimals=12)  # 1 - (1 - r) is r again
@@ -70,29 +76,12 @@ def by_matrix(table: Callable[[Dataset], Tensor], official: Official, scheme: st
     return Noise((Part(draw, rates, scheme=scheme),))
 
 
-def draw_exactly(labels: Tensor, table: Tensor, quota: Quota, generator: Generator) -> Change:
-    """The paper's draw: in each class exactly the asked share moves, each to a drawn class."""
-    rows, given = [], [labels[:0]]
-    for c, mine in quota.each(labels, generator):
-        elsewhere = table[c].clone()
-        elsewhere[c] = 0
-        rows.append(mine)
-        if len(mine):
-            given.append(torch.multinomial(elsewhere, len(mine), True, generator=generator))
-    return Change(torch.cat(rows), torch.cat(given))
-
-
-def uniform_matrix(classes: int, rate: float) -> Tensor:
-    """(1 - r) on the diagonal, r / (C - 1) elsewhere. [C, C]"""
-    table = torch.full((classes, classes), rate / (classes - 1), dtype=torch.float64)
-    return table.fill_diagonal_(1 - rate)
-
-
-def realised_matrix(true: Tensor, given: Tensor, classes: int) -> Tensor:
-    """How often each true class carries each label, rows summing to 1. [C, C]"""
-    counts = torch.bincount(true * classes + given, minlength=classes**2).double()
-    counts = counts.view(classes, classes)
-    return counts / counts.sum(1, keepdim=True).clamp(min=1)
+def transition_matrix(true: Tensor, given: Tensor, classes: int) -> Tensor:
+    """How often each true class carries each label: rows sum to 1, or to 0 if absent. [C, C]"""
+    if not len(true):  # scikit-learn refuses to count nothing
+        return torch.zeros(classes, classes, dtype=torch.float64)
+    shares = confusion_matrix(true.numpy(), given.numpy(), labels=range(classes), normalize="true")
+    return torch.from_numpy(shares)
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
@@ -107,7 +96,7 @@ def read_matrix(path: Path) -> NDArray[Any]:
         raise ConfigError(f"cannot read a matrix from {path}: {error}") from error
 
 
-def checked(table: Tensor) -> Tensor:
+def check_matrix(table: Tensor) -> Tensor:
     """The matrix, if it is square and its rows are distributions."""
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ConfigError(f"a transition matrix is square, got shape {tuple(table.shape)}")

@@ -1,4 +1,4 @@
-"""A corrupted data set on disk: labels, images, a manifest and a picture of what was done."""
+"""A corrupted data set on disk: labels, images and a manifest."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from drpl.data.dataset import Dataset, DatasetSplits, Truth
+from drpl.data.decoding import to_picture
 from drpl.errors import StorageError
 from drpl.files import explain_write_errors, write_arrays, write_atomic, write_json
-from drpl.noise.transition import realised_matrix
-from drpl.report.noise_figure import picture
-from drpl.runs import execute as pipeline
+from drpl.noise.inject import corrupt
 
-SHOWN = 30  # corrupted samples in the picture
+SHOWN = 30  # corrupted samples in a picture
+
+Sample = tuple[NDArray[Any], str, str, bool]  # image, given label, true class, from outside
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,19 @@ class Roots:
     outside: Path | None = None
 
 
-def corrupt(
+@dataclass(frozen=True)
+class NoisyCopy:
+    """What was written, and what a picture of it shows."""
+
+    manifest: dict[str, Any]
+    title: str
+    matrix: NDArray[Any]  # [rows, classes] shares of each row
+    rows: tuple[str, ...]  # true classes, and perhaps "outside"
+    columns: tuple[str, ...]  # given labels
+    samples: list[Sample]
+
+
+def write_noisy(
     data: DatasetSplits,
     noise: str,
     out: Path,
@@ -36,30 +49,28 @@ def corrupt(
     seed: int = 1,
     confusion: Path | None = None,
     roots: Roots | None = None,
-) -> dict[str, Any]:
-    """Write the data with noise to a new folder; its manifest."""
+) -> NoisyCopy:
+    """Write the data with noise to a new folder."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StorageError(f"{out} exists and is not an empty folder; choose another")
-    noisy, manifest = pipeline.corrupted(data, noise, seed, confusion)
+    roots = roots or Roots()
+    noisy, manifest = corrupt(data, noise, seed, confusion)
     train, truth = noisy.train, noisy.train.truth
     assert truth is not None  # noqa: S101  every noise records the truth
-    sources = data.outside.classes if data.outside else ()
-    table = labels_table(train, truth, sources)
+    table = _make_table(train, truth, data.outside.classes if data.outside else ())
     write_atomic(out / "labels.csv", table.to_csv(index=False, lineterminator="\n"))
-    files = found_files(train, truth, roots or Roots())
+    files = _find_files(train, truth, roots)
     if files is None:
-        write_arrays(out / "data.npz", arrays(noisy, truth))
+        write_arrays(out / "data.npz", _collect_arrays(noisy, truth))
     else:
-        link_images(noisy, files, out / "images", (roots or Roots()).own)
-    write_atomic(out / "noise.png", drawn(data.name, train, truth, table, manifest))
+        _link_images(noisy, files, out / "images", roots.own)
     write_json(out / "manifest.json", manifest)
-    return manifest
+    return _summarize(data.name, train, truth, table, manifest)
 
 
-def labels_table(train: Dataset, truth: Truth, sources: tuple[str, ...]) -> pd.DataFrame:
+def _make_table(train: Dataset, truth: Truth, sources: tuple[str, ...]) -> pd.DataFrame:
     """A row for each sample; what shows none of the classes has a source, not a true label."""
     names = np.array(train.classes, dtype=object)
-    source = truth.source if truth.source is not None else torch.full((len(train),), -1)
     outside = np.array([*sources, ""], dtype=object)  # the last one is for -1
     return pd.DataFrame(
         {
@@ -68,12 +79,12 @@ def labels_table(train: Dataset, truth: Truth, sources: tuple[str, ...]) -> pd.D
             "given_label": names[train.labels.numpy()],
             "true_label": np.where(truth.in_distribution, names[truth.labels.numpy()], ""),
             "in_distribution": truth.in_distribution.numpy(),
-            "source_class": outside[source.numpy()],
+            "source_class": outside[truth.sources.numpy()],
         }
     )
 
 
-def found_files(train: Dataset, truth: Truth, roots: Roots) -> list[Path | None] | None:
+def _find_files(train: Dataset, truth: Truth, roots: Roots) -> list[Path | None] | None:
     """Each sample's file, None for a replaced image without one; None if the set has no files."""
     if train.paths is None or roots.own is None:
         return None
@@ -87,7 +98,7 @@ def found_files(train: Dataset, truth: Truth, roots: Roots) -> list[Path | None]
     return files
 
 
-def link_images(
+def _link_images(
     data: DatasetSplits, files: list[Path | None], out: Path, root: Path | None
 ) -> None:
     """A folder for each given class with links to the files; images without one are written."""
@@ -100,7 +111,7 @@ def link_images(
             place.mkdir(parents=True, exist_ok=True)
             if file is None:
                 pixels = train.images.load(torch.tensor([i]))[0]
-                Image.fromarray(as_picture(pixels)).save(place / f"{i:0{digits}}.png")
+                Image.fromarray(to_picture(pixels)).save(place / f"{i:0{digits}}.png")
             else:
                 (place / f"{i:0{digits}}-{file.name}").symlink_to(file.resolve())
         if data.test and data.test.paths and root:
@@ -110,7 +121,7 @@ def link_images(
                 link.symlink_to((root / path).resolve())
 
 
-def arrays(data: DatasetSplits, truth: Truth) -> dict[str, NDArray[Any]]:
+def _collect_arrays(data: DatasetSplits, truth: Truth) -> dict[str, NDArray[Any]]:
     """What an .npz data set holds; y_true is -1 where the image shows none of the classes."""
     content = {"y_true": torch.where(truth.in_distribution, truth.labels, -1).numpy()}
     for end, part in (("", data.train), ("_test", data.test)):
@@ -120,17 +131,15 @@ def arrays(data: DatasetSplits, truth: Truth) -> dict[str, NDArray[Any]]:
     return content | {"classes": np.array(data.train.classes)}
 
 
-def drawn(
+def _summarize(
     name: str, train: Dataset, truth: Truth, table: pd.DataFrame, manifest: dict[str, Any]
-) -> bytes:
-    """The picture: who is labelled what, and some of the corrupted samples."""
-    own, classes = truth.in_distribution, len(train.classes)
-    matrix = realised_matrix(truth.labels[own], train.labels[own], classes).numpy()
-    rows = list(train.classes)
+) -> NoisyCopy:
+    """Who is labelled what, and some of the corrupted samples."""
+    own, rows, matrix = truth.in_distribution, train.classes, np.array(manifest["matrix"])
     if not bool(own.all()):
-        share = torch.bincount(train.labels[~own], minlength=classes).double() / (~own).sum()
-        matrix, rows = np.vstack([matrix, share.numpy()]), [*rows, "outside"]
-    samples = []
+        share = torch.bincount(train.labels[~own], minlength=len(rows)).double() / (~own).sum()
+        matrix, rows = np.vstack([matrix, share.numpy()]), (*rows, "outside")
+    samples: list[Sample] = []
     wrong = truth.is_noisy(train.labels).nonzero().flatten()
     chosen = torch.linspace(0, len(wrong) - 1, min(SHOWN, len(wrong))).long()
     if len(train.images.shape) == 3:
@@ -138,14 +147,9 @@ def drawn(
             row = table.iloc[i]
             pixels = train.images.load(torch.tensor([i]))[0]
             origin = row.true_label or row.source_class
-            samples.append((as_picture(pixels), row.given_label, origin, not own[i]))
+            samples.append((to_picture(pixels), row.given_label, origin, not own[i]))
     title = (
         f"{name}, {manifest['spec']}, seed {manifest['seed']}: "
         f"{manifest['wrong']:,} of {len(train):,} wrong ({manifest['realised']:.1%})"
     )
-    return picture(title, matrix, rows, train.classes, samples)
-
-
-def as_picture(pixels: torch.Tensor) -> NDArray[Any]:
-    """uint8 [H, W] or [H, W, 3]."""
-    return pixels.permute(1, 2, 0).squeeze(2).cpu().numpy()
+    return NoisyCopy(manifest, title, matrix, rows, train.classes, samples)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 
 TABLES = {
     "detection": "ImageNet32: how many clean and noisy labels TS, NL and DRPL keep",
@@ -65,5 +65,5 @@ def printed(dataset: str, noise: str | None, method: str) -> list[Figure]:
         figure
         for figure in published()
         if (figure.dataset, figure.method) == (dataset, method)
-        and asked(figure.noise) == asked(noise or "none")
+        and parse_spec(figure.noise) == parse_spec(noise or "none")
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from drpl.noise.inject import asked
+from drpl.noise.spec import parse_spec
 from drpl.report.paper import Figure, printed
 from drpl.runs.folder import Result
 
@@ -73,7 +73,7 @@ def rate(noise: Mapping[str, Any]) -> float:
     """The rate that was asked for, of all parts together; the nominal one if a file decides."""
     if noise["spec"] is None:
         return 0.0
-    rates = [value for _, value in asked(noise["spec"])]
+    rates = [value for _, value in parse_spec(noise["spec"])]
     known = [value for value in rates if value is not None]
     return round(sum(known), 12) if len(known) == len(rates) else noise["nominal"]
 

@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drpl.data.images import TensorImages
-from drpl.data.readers.arrays import arrays, as_pixels
+from drpl.data.readers.arrays import arrays, to_pixels
 from drpl.runs import model
 from drpl.runs.execute import execute
 from drpl.runs.experiment import Execution, Experiment, Goal
@@ -112,7 +112,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             x = check_array(X, allow_nd=True, estimator=self)
         else:
             x = validate_data(self, X, reset=False, dtype=np.float32)
-        pixels = as_pixels(x)
+        pixels = to_pixels(x)
         if tuple(pixels.shape[1:]) != self.model_.shape:
             raise ValueError(
                 f"X has samples of shape {tuple(pixels.shape[1:])}, but {type(self).__name__} was "

@@ -16,8 +16,7 @@ from drpl.config.compose import Tree, compose, default_preset, merge
 from drpl.config.from_data import suit_to_vectors
 from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
-from drpl.data.outside import with_outside
-from drpl.data.sources import load
+from drpl.data.sources import load, with_ood
 from drpl.errors import ConfigError
 from drpl.files import digest, slugify
 from drpl.networks.build import CUSTOM, Builder
@@ -85,7 +84,7 @@ class Experiment:
 
         The arguments are those of `drpl.train`.
         """
-        clean = with_outside(as_splits(data), ood)
+        clean = with_ood(as_splits(data), ood)
         presets = list_presets(preset, clean)
         loaded = Method.load(method)
         if config is None:

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.outside import with_outside
-from drpl.data.selection import chosen
-from drpl.data.sources import ReadOptions, load
+from drpl.data.images import select
+from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import DataError
 from drpl.files import digest, read_json
 from drpl.noise.inject import corrupt
@@ -57,7 +56,7 @@ def reread(
     train = loaded.train
     if result.summary["noise"]["spec"] and not samples.get("in_distribution", np.ones(1)).all():
         # Images of other classes took the place of some: only the same noise brings them back.
-        loaded = with_outside(loaded, ood or traced.get("ood"))
+        loaded = with_ood(loaded, ood or traced.get("ood"))
         alike = confusion or made.get("confusion")
         seed, spec = result.summary["seed"], result.summary["noise"]["spec"]
         train = corrupt(loaded, spec, seed, Path(alike) if alike else None)[0].train
@@ -97,7 +96,7 @@ def check_same(train: Dataset, model: Model, samples: dict[str, Any], result: Re
             f"had {model.shape}; {HOW}"
         )
     rows = np.linspace(0, len(train) - 1, min(COMPARED, len(train))).astype(int)
-    confidence, answers = model.predict(chosen(train.images, torch.from_numpy(rows))).max(1)
+    confidence, answers = model.predict(select(train.images, torch.from_numpy(rows))).max(1)
     agree = (answers.numpy() == samples["suggested"][rows]).mean()
     apart = np.abs(confidence.numpy() - samples["confidence"][rows]).mean()
     if agree < AGREE or apart > NEAR:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from drpl.data.images import Images, loaded
+from drpl.data.images import Images, load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import all_reduce_sum, rank, world
 from drpl.randomness import Key, rng
@@ -22,7 +22,7 @@ def predict(
     uniforms = torch.rand(count, transform.num_uniforms, generator=rng(*key, "views"))
     table: Tensor | None = None
     batches = torch.arange(count)[rank() :: world()].split(BATCH)
-    for index, pixels in loaded(images, list(batches)):
+    for index, pixels in load_batches(images, list(batches)):
         logits = net(transform(pixels.to(device), uniforms[index])).float()
         if table is None:
             table = torch.zeros(count, logits.shape[1], device=device)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from drpl.data.images import Images, loaded
+from drpl.data.images import Images, load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, all_reduce_sum, rank, world
 from drpl.errors import TrainingError
@@ -64,7 +64,7 @@ class Feed:
         shape = (views, len(self.images), self.train_transform.num_uniforms)
         uniforms = torch.rand(shape, generator=rng(*key, "views"))
         batches = self._own_parts(order, batch_size or self.batch_size)
-        for index, pixels in loaded(self.images, batches):
+        for index, pixels in load_batches(self.images, batches):
             pixels = pixels.to(self.device, non_blocking=True)
             self.served += len(index) * views * world()
             yield *(self.train_transform(pixels, u[index]) for u in uniforms), index.to(self.device)

@@ -2,7 +2,7 @@
 
 import torch
 
-from drpl.data.readers.cifar_n import human_labels
+from drpl.data.readers.cifar_n import read_human_labels
 from drpl.data.sources import ReadOptions, load
 from tests.support.datasets import REAL, real_data
 
@@ -26,7 +26,7 @@ def test_cifar10() -> None:
 
 
 def test_cifar10n_rates() -> None:
-    known = human_labels(REAL / "cifar-10n" / "CIFAR-10_human.pt")
+    known = read_human_labels(REAL / "cifar-10n" / "CIFAR-10_human.pt")
     rates = {
         name: round(100 * float((labels != known["clean_label"]).double().mean()), 3)
         for name, labels in known.items()

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from filelock import FileLock, Timeout
 
 from drpl.cleaning.folder import Cleaned, csv_text, now
-from drpl.data.wordnet import whole
+from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, RunError, StorageError, did_you_mean
 from drpl.files import explain_write_errors, write_atomic
 
@@ -196,7 +196,7 @@ def parsed(path: Path, *, repair: bool = True) -> Iterator[Decision]:
     if tuple(head) != Decision._fields:
         raise RunError(f"{path} is no list of decisions: wanted is {','.join(Decision._fields)}")
     for number, row in enumerate(filter(None, rows), 1):
-        if len(row) != len(head) or whole(row[2]) is None or row[3] not in ACTIONS:
+        if len(row) != len(head) or parse_whole(row[2]) is None or row[3] not in ACTIONS:
             raise RunError(f"{path}, row {number}: wanted are {', '.join(Decision._fields)}")
         yield Decision(row[0], row[1], int(row[2]), *row[3:])
 

@@ -17,7 +17,7 @@ from drpl.data.dataset import (
     in_memory,
     statistics,
 )
-from drpl.data.decoding import reason
+from drpl.data.decoding import explain
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
@@ -40,20 +40,19 @@ def arrays(
     [N, D] for vectors. `y` holds class numbers or names. `y_true`, where known, is for scoring;
     it is -1 where the image shows none of the classes.
     """
-    given, names = as_labels(np.asarray(y), classes)
-    pixels = as_pixels(np.asarray(x))
+    given, names = _to_labels(np.asarray(y), classes)
+    pixels = to_pixels(np.asarray(x))
     truth = None
     if y_true is not None:
-        right, _ = as_labels(np.asarray(y_true), names)
+        right, _ = _to_labels(np.asarray(y_true), names)
         shown = right >= 0
         truth = Truth(torch.where(shown, right, given), shown)
     train = in_memory(pixels, given, names, truth=truth)
     check_every_class(train.labels, names)
     test: Dataset | None = None
     if x_test is not None and y_test is not None:
-        test = in_memory(
-            as_pixels(np.asarray(x_test)), as_labels(np.asarray(y_test), names)[0], names
-        )
+        y_given, _ = _to_labels(np.asarray(y_test), names)
+        test = in_memory(to_pixels(np.asarray(x_test)), y_given, names)
         if test.images.shape != train.images.shape:
             raise DataError(
                 f"test images have shape {test.images.shape}, training images {train.images.shape}"
@@ -61,14 +60,14 @@ def arrays(
     return DatasetSplits(name, train, test, *statistics(train.images))
 
 
-def npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
+def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
             content = {key: found[key] for key in getattr(found, "files", ())}
     except Exception as error:  # a damaged archive makes its readers raise almost anything
-        raise DataError(f"cannot read {path}: {reason(error)}") from error
+        raise DataError(f"cannot read {path}: {explain(error)}") from error
     wanted = {"x", "y"}
     known = wanted | {"x_test", "y_test", "y_true", "classes"}
     if not wanted <= content.keys() or not content.keys() <= known:
@@ -81,7 +80,7 @@ def npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     return arrays(**content, name=path.stem)
 
 
-def as_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:
+def _to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:
     """Class numbers [N], and the class names."""
     if values.ndim != 1:
         raise DataError(f"labels must be one number or name an image, got shape {values.shape}")
@@ -93,10 +92,10 @@ def as_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tup
         return labels, tuple(classes)
     if values.dtype.kind == "f":
         if not np.isfinite(values).all():
-            raise DataError(f"labels contain NaN or infinity, first at {bad_row(values)}")
+            raise DataError(f"labels contain NaN or infinity, first at {_find_bad_row(values)}")
         if (values != values.round()).any():
             raise DataError("labels are fractions; class numbers or names are wanted")
-        return as_labels(values.astype(np.int64), classes)
+        return _to_labels(values.astype(np.int64), classes)
     words = [str(value) for value in values]
     names = tuple(classes) if classes is not None else tuple(sorted(set(words)))
     position = {name: number for number, name in enumerate(names)}
@@ -106,13 +105,13 @@ def as_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tup
     return torch.tensor([position[word] for word in words], dtype=torch.int64), names
 
 
-def as_pixels(values: Array) -> Tensor:
+def to_pixels(values: Array) -> Tensor:
     """uint8 [N, C, H, W] for images, float32 [N, D] for vectors."""
     if values.dtype.kind not in "uifb":
         raise DataError(f"images must be numbers, got an array of {values.dtype}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(
-            f"the images contain NaN or infinity, first in image {bad_row(values)}; "
+            f"the images contain NaN or infinity, first in image {_find_bad_row(values)}; "
             "replace or remove such values"
         )
     if values.ndim == 2:
@@ -132,11 +131,9 @@ def as_pixels(values: Array) -> Tensor:
         values = values[:, None]
     elif values.shape[3] in (1, 3) and values.shape[1] not in (1, 3):
         values = values.transpose(0, 3, 1, 2)
-    return torch.from_numpy(
-        np.require(values, requirements=["C", "W"])
-    )  # memory maps may be read-only
+    return torch.from_numpy(np.require(values, requirements=["C", "W"]))  # maps may be read-only
 
 
-def bad_row(values: Array) -> int:
+def _find_bad_row(values: Array) -> int:
     """The first row that holds something not finite."""
     return int(np.argwhere(~np.isfinite(values))[0][0])

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.data.download import Archive
-from drpl.data.locate import found
-from drpl.data.planes import read_batch, together
-from drpl.data.safe_pickle import read_pickle
+from drpl.data.locate import locate
+from drpl.data.safe_pickle import join_batches, read_batch, read_pickle
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
@@ -27,25 +26,25 @@ BATCHES = 5
 
 def cifar10(read_options: ReadOptions) -> DatasetSplits:
     """CIFAR-10 in the data folder."""
-    root = found(read_options, "cifar10", (ARCHIVE10.folder, "."), "data_batch_*", ARCHIVE10)
-    return replace(read10(root), name="cifar10")
+    root = locate(read_options, "cifar10", (ARCHIVE10.folder, "."), "data_batch_*", ARCHIVE10)
+    return replace(read_cifar10(root), name="cifar10")
 
 
 def cifar100(read_options: ReadOptions) -> DatasetSplits:
     """CIFAR-100 in the data folder."""
-    root = found(read_options, "cifar100", (ARCHIVE100.folder, "."), "meta", ARCHIVE100)
-    return replace(read100(root), name="cifar100")
+    root = locate(read_options, "cifar100", (ARCHIVE100.folder, "."), "meta", ARCHIVE100)
+    return replace(read_cifar100(root), name="cifar100")
 
 
-def read10(root: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
+def read_cifar10(root: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """CIFAR-10 from the folder of its files; those of its batches that are there, in order."""
     numbers = [n for n in range(1, BATCHES + 1) if (root / f"data_batch_{n}").is_file()]
     if not numbers:
         raise DataError(f"{root} has none of data_batch_1 to data_batch_{BATCHES}")
-    names = class_names(root / "batches.meta", "label_names")
-    train = together([read_batch(root / f"data_batch_{n}") for n in numbers], root)
+    names = _read_class_names(root / "batches.meta", "label_names")
+    train = join_batches([read_batch(root / f"data_batch_{n}") for n in numbers], root)
     test = read_batch(root / "test_batch") if (root / "test_batch").is_file() else None
-    notes = () if len(numbers) == BATCHES else (partial(root, numbers, len(train[1])),)
+    notes = () if len(numbers) == BATCHES else (_describe_missing(root, numbers, len(train[1])),)
     return DatasetSplits(
         root.resolve().name,
         in_memory(*train, names),
@@ -55,16 +54,16 @@ def read10(root: Path, read_options: ReadOptions | None = None) -> DatasetSplits
     )
 
 
-def read100(root: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
+def read_cifar100(root: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """CIFAR-100 with its fine labels, from the folder of its files."""
-    names = class_names(root / "meta", "fine_label_names")
+    names = _read_class_names(root / "meta", "fine_label_names")
     train, test = (
         in_memory(*read_batch(root / part, "fine_labels"), names) for part in ("train", "test")
     )
     return DatasetSplits(root.resolve().name, train, test, *SCALE100)
 
 
-def class_names(path: Path, key: str) -> Sequence[str]:
+def _read_class_names(path: Path, key: str) -> Sequence[str]:
     """The names that a file of both sets lists."""
     names = read_pickle(path).get(key)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -72,7 +71,7 @@ def class_names(path: Path, key: str) -> Sequence[str]:
     return names
 
 
-def partial(root: Path, numbers: Sequence[int], count: int) -> str:
+def _describe_missing(root: Path, numbers: Sequence[int], count: int) -> str:
     """The sentence that says what is missing."""
     have = ", ".join(map(str, numbers))
     return (

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import DatasetSplits, Truth
-from drpl.data.locate import found
-from drpl.data.planes import whole_numbers
+from drpl.data.locate import locate
 from drpl.data.readers.cifar import BATCHES, cifar10, cifar100
-from drpl.data.safe_pickle import read_archive
+from drpl.data.safe_pickle import read_archive, to_labels
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError, did_you_mean
 
@@ -20,17 +19,19 @@ TRUE = "clean_label"
 
 def cifar10n(read_options: ReadOptions) -> DatasetSplits:
     """CIFAR-10 with the human labels that the variant names."""
-    return human(cifar10, read_options, "cifar10n", "worse_label", "cifar-10n", "CIFAR-10_human.pt")
+    return _read_human(
+        cifar10, read_options, "cifar10n", "worse_label", "cifar-10n", "CIFAR-10_human.pt"
+    )
 
 
 def cifar100n(read_options: ReadOptions) -> DatasetSplits:
     """CIFAR-100 with its human labels."""
-    return human(
+    return _read_human(
         cifar100, read_options, "cifar100n", "noisy_label", "cifar-100n", "CIFAR-100_human.pt"
     )
 
 
-def human(
+def _read_human(
     clean: Callable[[ReadOptions], DatasetSplits],
     read_options: ReadOptions,
     name: str,
@@ -39,8 +40,8 @@ def human(
     file: str,
 ) -> DatasetSplits:
     """The set that `clean` reads, with given labels from `file` and its own as the truth."""
-    path = found(read_options, name, (folder, "."), file) / file
-    known = human_labels(path)
+    path = locate(read_options, name, (folder, "."), file) / file
+    known = read_human_labels(path)
     variant = read_options.variant or default
     if variant not in known or variant == TRUE:
         others = known.keys() - {TRUE}
@@ -57,9 +58,9 @@ def human(
     return replace(data, name=f"{name}:{variant}", train=train)
 
 
-def human_labels(path: Path) -> dict[str, Tensor]:
+def read_human_labels(path: Path) -> dict[str, Tensor]:
     """Every list of labels for the (fine) classes in a file of CIFAR-N, by name."""
-    lists = {name: whole_numbers(values) for name, values in read_archive(path).items()}
+    lists = {name: to_labels(values) for name, values in read_archive(path).items()}
     labels = {n: values for n, values in lists.items() if values is not None and "coarse" not in n}
     if TRUE not in labels or len({len(values) for values in labels.values()}) > 1:
         raise DataError(f"{path} should hold {TRUE} and other lists of labels of one length")

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
-from drpl.data.holding import hold
-from drpl.data.snapshot import recalled, remember
+from drpl.data.pixel_store import hold, open_snapshot, save_snapshot
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
@@ -23,26 +22,27 @@ Scale = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation per ch
 def folder(root: Path | str, read_options: ReadOptions | None = None) -> DatasetSplits:
     """Read `root/<class>/...`, or `root/train/<class>/...` with `root/test/<class>/...`.
 
-    Images of all sizes become squares of `reading.size` pixels (default: the middle of their
+    Images of all sizes become squares of `read_options.size` pixels (default: the middle of their
     shorter sides, a multiple of 8 up to 64). The set is grey if every image is.
     """
     root, read_options = Path(root), read_options or ReadOptions()
-    if read_options.hold in ("auto", "cache") and (found := recalled(root, read_options)):
+    if read_options.hold in ("auto", "cache") and (found := open_snapshot(root, read_options)):
         return found
     train_root = root / "train" if (root / "train").is_dir() else root
     test_root = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if train_root == root:
         test_root = None
-    classes = tuple(sorted(p.name for p in visible(train_root) if p.is_dir()))
+    folders = (path.name for path in train_root.iterdir() if path.is_dir())
+    classes = tuple(sorted(name for name in folders if not name.startswith(".")))
     if not classes:
         raise DataError(f"{train_root} has no sub-folders; put the images of each class into one")
-    train = listed(train_root, classes, root)
+    train = list_labelled(train_root, classes, root)
     if not train[0]:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
-    test = listed(test_root, classes, root) if test_root else None
+    test = list_labelled(test_root, classes, root) if test_root else None
     data = from_files(root.resolve().name, root, classes, train, test, read_options)
     tops = [top / name for top in (train_root, test_root) if top for name in classes]
-    remember(data, root, [top for top in (train_root, test_root, *tops) if top], read_options)
+    save_snapshot(data, root, [top for top in (train_root, test_root, *tops) if top], read_options)
     return data
 
 
@@ -56,14 +56,15 @@ def from_files(
     shape: tuple[int, int, int] | None = None,
     scale: Scale | None = None,
 ) -> DatasetSplits:
-    """A data set of image files below `root`, brought to one size and kept as `reading` asks."""
+    """A data set of image files below `root` in one size, kept as `read_options` ask."""
     check_every_class(train[1], classes)  # before the images are decoded, which can take long
 
     def part(files: Listed, what: str, like: tuple[int, ...] | None) -> tuple[Dataset, Notes]:
         names, labels = files
-        images, kept, notes = hold(root, names, read_options, what, like)
-        paths = tuple(name for name, whole in zip(names, kept.tolist(), strict=True) if whole)
-        return Dataset(images, labels[kept], classes, paths=paths), notes
+        images, broken = hold(root, names, read_options, what, like)
+        kept = [i for i in range(len(names)) if i not in broken]
+        notes = tuple(f"left out {why}" for why in broken.values())
+        return Dataset(images, labels[kept], classes, paths=tuple(names[i] for i in kept)), notes
 
     first, notes = part(train, "train", shape)
     check_every_class(first.labels, classes)  # also of what could be read
@@ -74,24 +75,19 @@ def from_files(
     return DatasetSplits(name, first, second, *(scale or statistics(first.images)), notes=notes)
 
 
-def visible(root: Path) -> list[Path]:
-    """What is in a folder, in a fixed order, without hidden files."""
-    return sorted(path for path in root.iterdir() if not path.name.startswith("."))
-
-
-def listed(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
+def list_labelled(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
     """Every image file below the class folders of `where`, from `root` on, with its label."""
     names: list[str] = []
     labels: list[torch.Tensor] = []
     for number, name in enumerate(classes):
         if (where / name).is_dir():
-            found = list(images_below(where / name, str((where / name).relative_to(root))))
+            found = list(list_images(where / name, str((where / name).relative_to(root))))
             names += found
             labels.append(torch.full((len(found),), number))
     return names, torch.cat(labels) if labels else torch.empty(0, dtype=torch.int64)
 
 
-def images_below(where: Path | str, name: str) -> Iterator[str]:
+def list_images(where: Path | str, name: str) -> Iterator[str]:
     """The image files in a folder and its sub-folders, in a fixed order."""
     with os.scandir(where) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
@@ -99,6 +95,6 @@ def images_below(where: Path | str, name: str) -> Iterator[str]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from images_below(entry.path, f"{name}{os.sep}{entry.name}")
+            yield from list_images(entry.path, f"{name}{os.sep}{entry.name}")
         elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
             yield f"{name}{os.sep}{entry.name}"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory, statistics
-from drpl.data.locate import found
+from drpl.data.locate import locate
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
@@ -27,7 +27,7 @@ CHUNK = 2**20
 
 def fashion_mnist(read_options: ReadOptions) -> DatasetSplits:
     """Fashion-MNIST in the data folder; Debian's package has it in /usr/share/datasets."""
-    root = found(read_options, "fashion-mnist", PLACES, "train-images-idx3-ubyte*")
+    root = locate(read_options, "fashion-mnist", PLACES, "train-images-idx3-ubyte*")
     return replace(read(root, names=FASHION), name="fashion-mnist")
 
 
@@ -35,27 +35,27 @@ def read(
     root: Path, read_options: ReadOptions | None = None, names: Sequence[str] | None = None
 ) -> DatasetSplits:
     """The set in a folder; its classes are numbers, unless it is called after Fashion-MNIST."""
-    pixels, labels = images_and_labels(root, "train")
+    pixels, labels = _read_part(root, "train")
     if names is None:
         fashion = "fashion" in root.resolve().name.lower()
         names = FASHION if fashion else [str(c) for c in range(int(labels.max()) + 1)]
     train = in_memory(pixels, labels, names)
     test: Dataset | None = None
     if any(root.glob("t10k-images-idx3-ubyte*")):
-        test = in_memory(*images_and_labels(root, "t10k"), names)
+        test = in_memory(*_read_part(root, "t10k"), names)
     return DatasetSplits(root.resolve().name, train, test, *statistics(train.images))
 
 
-def images_and_labels(root: Path, part: str) -> tuple[Tensor, Tensor]:
+def _read_part(root: Path, part: str) -> tuple[Tensor, Tensor]:
     """uint8 [N, 1, H, W] and int64 [N]."""
-    pixels = read_idx(either(root / f"{part}-images-idx3-ubyte"), 3)[:, None]
-    labels = read_idx(either(root / f"{part}-labels-idx1-ubyte"), 1).long()
+    pixels = _read_idx(_find_file(root / f"{part}-images-idx3-ubyte"), 3)[:, None]
+    labels = _read_idx(_find_file(root / f"{part}-labels-idx1-ubyte"), 1).long()
     if not len(labels) or not pixels.numel():
         raise DataError(f"the {part} files in {root} hold no images")
     return pixels, labels
 
 
-def either(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     """The plain file, or the packed one."""
     packed = path.with_name(f"{path.name}.gz")
     if not path.is_file() and not packed.is_file():
@@ -63,8 +63,8 @@ def either(path: Path) -> Path:
     return path if path.is_file() else packed
 
 
-def read_idx(path: Path, dimensions: int) -> Tensor:
-    """A uint8 tensor with so many dimensions."""
+def _read_idx(path: Path, dimensions: int) -> Tensor:
+    """A uint8 tensor with that number of dimensions."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             header = file.read(4 + 4 * dimensions)
@@ -81,8 +81,6 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
     if len(content) != size or len(shape) != dimensions:
         came = f"more than {size}" if len(content) > size else str(len(content))
         raise DataError(f"{path} should hold {size} bytes after its header, but has {came}")
-    return (
-        torch.frombuffer(content, dtype=torch.uint8).reshape(shape)
-        if size
-        else torch.zeros(shape, dtype=torch.uint8)
-    )
+    if not size:  # torch takes no empty buffer
+        return torch.zeros(shape, dtype=torch.uint8)
+    return torch.frombuffer(content, dtype=torch.uint8).reshape(shape)

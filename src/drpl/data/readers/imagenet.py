@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory
-from drpl.data.locate import found
-from drpl.data.planes import read_batch, together
+from drpl.data.locate import locate
+from drpl.data.safe_pickle import join_batches, read_batch
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import Term, class_names, read_lines, read_map, read_roles, whole
+from drpl.data.wordnet import Term, class_names, parse_whole, read_lines, read_map, read_roles
 from drpl.errors import DataError, did_you_mean
 
 SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -27,17 +27,17 @@ PAPER = {"seed": 42, "classes": 100}
 
 def imagenet32(read_options: ReadOptions) -> DatasetSplits:
     """ImageNet32 in the data folder."""
-    return named("imagenet32", read_options)
+    return _read_named("imagenet32", read_options)
 
 
 def imagenet64(read_options: ReadOptions) -> DatasetSplits:
     """ImageNet64 in the data folder."""
-    return named("imagenet64", read_options)
+    return _read_named("imagenet64", read_options)
 
 
-def named(name: str, read_options: ReadOptions) -> DatasetSplits:
+def _read_named(name: str, read_options: ReadOptions) -> DatasetSplits:
     """The set in the folder of that name."""
-    root = found(read_options, name, (name, "."), "train_data_batch_*")
+    root = locate(read_options, name, (name, "."), "train_data_batch_*")
     variant = f":{read_options.variant}" if read_options.variant else ""
     return replace(read(root, read_options), name=name + variant)
 
@@ -47,24 +47,24 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     numbers = [n for n in range(1, BATCHES + 1) if (root / f"train_data_batch_{n}").is_file()]
     if not numbers:
         raise DataError(f"{root} has none of train_data_batch_1 to train_data_batch_{BATCHES}")
-    inside, outside, terms = roles(root, read_options.variant)
+    inside, outside, terms = _read_classes(root, read_options.variant)
     files = [root / f"train_data_batch_{n}" for n in numbers]
     train, others = (
-        as_dataset(*part, labels, terms)
-        for part, labels in zip(gathered(files, (inside, outside)), (inside, outside), strict=True)
+        _make_dataset(*part, labels, terms)
+        for part, labels in zip(_gather(files, (inside, outside)), (inside, outside), strict=True)
     )
     if train is None:
         raise DataError(f"{root} has no training image of the {len(inside)} classes asked for")
     test: Dataset | None = None
     if (root / "val_data").is_file():
-        test = as_dataset(*gathered([root / "val_data"], (inside,))[0], inside, terms)
+        test = _make_dataset(*_gather([root / "val_data"], (inside,))[0], inside, terms)
     notes: tuple[str, ...] = ()
     if len(numbers) < BATCHES:
         notes = (f"{root} has {len(numbers)} of {BATCHES} batches: {len(train):,} images, not all",)
     return DatasetSplits(root.resolve().name, train, test, *SCALE, outside=others, notes=notes)
 
 
-def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
+def _read_classes(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
     """The labels to tell apart, in the order of their new numbers; those outside; all names."""
     if (root / "classes.json").is_file():
         if variant:
@@ -78,17 +78,17 @@ def roles(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Ter
         inside = [label for label, term in terms.items() if term.inside]
         return inside, [label for label in terms if label not in inside], terms
     terms = read_map(root / "map_clsloc.txt") if (root / "map_clsloc.txt").is_file() else {}
-    inside, rest = by_variant(variant)
+    inside, rest = choose_classes(variant)
     return inside, rest, terms
 
 
-def by_variant(variant: str) -> tuple[list[int], list[int]]:
+def choose_classes(variant: str) -> tuple[list[int], list[int]]:
     """Labels (from 1) inside and outside, by a text such as `seed=7,classes=50`."""
     key, _, value = variant.partition("=")
     if key == "ids":
         words = " ".join(read_lines(Path(value))).replace(",", " ").split()
         every = range(1, ALL + 1)
-        inside = [label for word in words if (label := whole(word) or 0) in every]
+        inside = [label for word in words if (label := parse_whole(word) or 0) in every]
         if len(set(inside)) != len(words):
             raise DataError(f"{value} should hold labels from 1 to {ALL}, none twice")
         return inside, [label for label in every if label not in inside]
@@ -98,14 +98,14 @@ def by_variant(variant: str) -> tuple[list[int], list[int]]:
         if key not in chosen:
             known = [*chosen, "ids"]
             raise DataError(f"ImageNet has no option {option!r}; {did_you_mean(key, known)}")
-        if (number := whole(value)) is None:
+        if (number := parse_whole(value)) is None:
             raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
         chosen[key] = number
     order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()
     return order[: chosen["classes"]], order[chosen["classes"] :]
 
 
-def gathered(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Tensor, Tensor]]:
+def _gather(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Tensor, Tensor]]:
     """For each list of classes its images, numbered anew by their position in the list."""
     parts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in roles]
     for file in files:
@@ -117,10 +117,10 @@ def gathered(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Te
             position[labels] = torch.arange(len(labels))
             rows = (position[given] >= 0).nonzero().flatten()
             part.append((pixels[rows], position[given[rows]]))
-    return [together(part, files[0].parent) for part in parts]
+    return [join_batches(part, files[0].parent) for part in parts]
 
 
-def as_dataset(
+def _make_dataset(
     pixels: Tensor, new: Tensor, labels: list[int], terms: dict[int, Term]
 ) -> Dataset | None:
     """A data set, if there are any images."""

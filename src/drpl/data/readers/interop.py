@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.decoding import is_grey, squared, upright
+from drpl.data.decoding import is_grey, to_square, upright
 from drpl.data.readers.arrays import arrays
 from drpl.errors import DataError
 
@@ -30,7 +30,9 @@ def from_torch(
     and normalisation to the training. `size` is needed where pictures differ in theirs.
     """
     names = classes or getattr(dataset, "classes", None)
-    return read_once(items(dataset), None if test is None else items(test), names, size, name)
+    return _read_once(
+        _iterate(dataset), None if test is None else _iterate(test), names, size, name
+    )
 
 
 def from_huggingface(
@@ -54,32 +56,32 @@ def from_huggingface(
     def pairs(split: Any) -> Pairs:
         return ((row[image], row[label]) for row in split)
 
-    return read_once(pairs(dataset), None if test is None else pairs(test), names, size, name)
+    return _read_once(pairs(dataset), None if test is None else pairs(test), names, size, name)
 
 
-def items(dataset: Any) -> Pairs:
+def _iterate(dataset: Any) -> Pairs:
     """Every item of a map-style data set."""
     return (dataset[i] for i in range(len(dataset)))
 
 
-def read_once(
+def _read_once(
     train: Pairs, test: Pairs | None, classes: Sequence[str] | None, size: int | None, name: str
 ) -> DatasetSplits:
     """Both parts in memory."""
-    x, y = stacked(train, size)
+    x, y = _stack(train, size)
     if test is None:
         return arrays(x, y, classes=classes, name=name)
-    return arrays(x, y, *stacked(test, size), classes=classes, name=name)
+    return arrays(x, y, *_stack(test, size), classes=classes, name=name)
 
 
-def stacked(pairs: Pairs, size: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+def _stack(pairs: Pairs, size: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """All images and all labels of one part."""
     images: list[NDArray[Any]] = []
     labels: list[Any] = []
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise DataError(f"item {len(images)} should be an image and a label, not {type(pair)}")
-        images.append(as_array(pair[0], size))
+        images.append(_to_array(pair[0], size))
         labels.append(pair[1].item() if isinstance(pair[1], torch.Tensor) else pair[1])
         if images[-1].shape != images[0].shape:
             raise DataError(
@@ -91,11 +93,11 @@ def stacked(pairs: Pairs, size: int | None) -> tuple[NDArray[Any], NDArray[Any]]
     return np.stack(images), np.asarray(labels)
 
 
-def as_array(image: Any, size: int | None) -> NDArray[Any]:
+def _to_array(image: Any, size: int | None) -> NDArray[Any]:
     """One image or vector as an array."""
     if isinstance(image, Image.Image):
         if size:
-            return squared(image, size, 1 if is_grey(image) else 3)
+            return to_square(image, size, 1 if is_grey(image) else 3)
         return np.asarray(upright(image))
     if isinstance(image, torch.Tensor):
         return image.detach().cpu().numpy()

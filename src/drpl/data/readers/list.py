@@ -10,7 +10,7 @@ import torch
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import whole
+from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, did_you_mean
 
 COLUMNS = ("path", "label", "split")
@@ -18,15 +18,14 @@ SPLITS = ("train", "test", "val")
 SHOWN = 3  # missing files that an error names
 
 
-def listing(path: Path, read_options: ReadOptions) -> DatasetSplits:
+def read(path: Path, read_options: ReadOptions) -> DatasetSplits:
     """The files that a list names, relative to it; without `test`, the test part is `val`."""
-    rows = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
-    table = columns(rows, path)
+    table = read_columns(path)
     wrong = sorted(set(table["split"]) - set(SPLITS))
     if wrong:
         raise DataError(f"{path}: split {wrong[0]!r} is none of {', '.join(SPLITS)}")
     check_files([path.parent / name for name in table["path"]], path)
-    names = ordered(set(table["label"]))
+    names = _order(set(table["label"]))
     position = {name: number for number, name in enumerate(names)}
 
     def part(split: str) -> Listed:
@@ -45,7 +44,7 @@ def listing(path: Path, read_options: ReadOptions) -> DatasetSplits:
     return data
 
 
-def read_csv(path: Path) -> list[list[str]]:
+def _read_csv(path: Path) -> list[list[str]]:
     """Rows of texts, the head first."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -54,7 +53,7 @@ def read_csv(path: Path) -> list[list[str]]:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
-def read_parquet(path: Path) -> list[list[str]]:
+def _read_parquet(path: Path) -> list[list[str]]:
     """The same from a Parquet file."""
     import pandas as pd
 
@@ -71,9 +70,17 @@ def read_parquet(path: Path) -> list[list[str]]:
     return [[str(cell) for cell in row] for row in [list(table.columns), *rows]]
 
 
-def columns(rows: list[list[str]], path: Path) -> dict[str, list[str]]:
-    """The table by columns, checked."""
-    head, *body = rows or [[]]
+ROW_READERS = {".csv": _read_csv, ".parquet": _read_parquet}
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """Rows of texts, the head first, of either kind of file."""
+    return ROW_READERS[path.suffix.lower()](path)
+
+
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """The list by columns, checked."""
+    head, *body = read_rows(path) or [[]]
     head = [name.strip() for name in head]
     for name in head:
         if name not in COLUMNS or head.count(name) > 1:
@@ -90,15 +97,17 @@ def columns(rows: list[list[str]], path: Path) -> dict[str, list[str]]:
     return {"split": ["train"] * len(body), **table}
 
 
-def ordered(labels: set[str]) -> tuple[str, ...]:
+def _order(labels: set[str]) -> tuple[str, ...]:
     """By number if all are numbers, else by the alphabet."""
-    numbers = all(whole(label) is not None for label in labels)
-    return tuple(sorted(labels, key=lambda label: (whole(label) or 0 if numbers else 0, label)))
+    numbers = all(parse_whole(label) is not None for label in labels)
+    return tuple(
+        sorted(labels, key=lambda label: (parse_whole(label) or 0 if numbers else 0, label))
+    )
 
 
 def check_files(files: Sequence[Path], source: Path) -> None:
     """Raise if files that a list names are not there."""
-    missing = [str(file) for file in files if not is_file(file)]
+    missing = [str(file) for file in files if not _is_file(file)]
     if missing:
         first = ", ".join(missing[:SHOWN])
         raise DataError(
@@ -107,7 +116,7 @@ def check_files(files: Sequence[Path], source: Path) -> None:
         )
 
 
-def is_file(path: Path) -> bool:
+def _is_file(path: Path) -> bool:
     """Whether there is such a file; a path that cannot be one is none."""
     try:
         return path.is_file()

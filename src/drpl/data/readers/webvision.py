@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.locate import found
+from drpl.data.locate import locate
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.readers.imagenet import SCALE
 from drpl.data.readers.list import check_files
 from drpl.data.sources import ReadOptions
-from drpl.data.wordnet import Term, class_names, read_lines, whole
+from drpl.data.wordnet import Term, class_names, parse_whole, read_lines
 from drpl.errors import DataError, did_you_mean
 
 CLASSES = 50  # the first ones, as the papers use it
@@ -22,7 +22,7 @@ VAL_FOLDERS = ("val_images_256", "val_images", ".")
 
 def webvision(read_options: ReadOptions) -> DatasetSplits:
     """WebVision in the data folder: both sources, or the one that the variant names."""
-    root = found(read_options, "webvision", ("webvision", "."), "info/train_filelist_*.txt")
+    root = locate(read_options, "webvision", ("webvision", "."), "info/train_filelist_*.txt")
     variant = f":{read_options.variant}" if read_options.variant else ""
     return replace(read(root, read_options), name=f"webvision{variant}")
 
@@ -35,9 +35,9 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
             + did_you_mean(read_options.variant, SOURCES)
         )
     chosen = (read_options.variant,) if read_options.variant else SOURCES
-    rows = [row for name in chosen for row in read_list(root, f"train_filelist_{name}.txt")]
+    rows = [row for name in chosen for row in _read_list(root, f"train_filelist_{name}.txt")]
     top = max((label for _, label in rows), default=-1) + 1
-    names = class_names(range(top), synsets(root))
+    names = class_names(range(top), _read_synsets(root))
 
     def part(rows: list[tuple[str, int]], home: str) -> Listed:
         files = [str(Path(home, path)) for path, _ in rows]
@@ -46,7 +46,7 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
 
     test = None
     if (root / "info" / "val_filelist.txt").is_file():
-        val = [row for row in read_list(root, "val_filelist.txt") if row[1] < top]
+        val = [row for row in _read_list(root, "val_filelist.txt") if row[1] < top]
         homes = (home for home in VAL_FOLDERS if val and (root / home / val[0][0]).is_file())
         test = part(val, next(homes, VAL_FOLDERS[0])) if val else None
     side = read_options.size or SIDE
@@ -54,13 +54,13 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     return from_files(name, root, names, train, test, read_options, (3, side, side), SCALE)
 
 
-def read_list(root: Path, name: str) -> list[tuple[str, int]]:
+def _read_list(root: Path, name: str) -> list[tuple[str, int]]:
     """Path and label of the images of the first classes in one of the set's lists."""
     path = root / "info" / name
     rows = []
     for number, line in enumerate(read_lines(path), 1):
         file, _, text = line.strip().rpartition(" ")
-        label = whole(text)
+        label = parse_whole(text)
         if not file or label is None:
             raise DataError(f"{path}, line {number}: wanted are a path and a label, got {line!r}")
         if label < CLASSES:
@@ -68,7 +68,7 @@ def read_list(root: Path, name: str) -> list[tuple[str, int]]:
     return rows
 
 
-def synsets(root: Path) -> dict[int, Term]:
+def _read_synsets(root: Path) -> dict[int, Term]:
     """Names of the classes from `info/synsets.txt`, if it is there."""
     path = root / "info" / "synsets.txt"
     if not path.is_file():
