@@ -9,7 +9,7 @@ from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.errors import ConfigError, DataError
 from drpl.experiments.confusion import collect, halves, learn, problem, worst
 from drpl.noise.confusion import Confusion, averaged, counted, read
-from tests.conftest import tiny_pixels
+from tests.support.tiny import tiny_pixels
 
 QUICK = ("schedule.epochs=2", "schedule.batch_size=16", "width=4", "flip=false")
 

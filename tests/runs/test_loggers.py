@@ -16,7 +16,8 @@ from drpl.errors import ConfigError
 from drpl.runs import history, loggers
 from drpl.runs.display import Display
 from drpl.runs.loggers import Logs, scalars
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
+from tests.support.tiny import tiny_config
 
 ABOUT = {"run": {"dataset": "tiny", "noise": "none", "method": "mixup", "seed": 1}, "settings": {}}
 COLUMNS = {"epoch", "rate", "accuracy", "images", "seconds", "terms/mixup"}
