@@ -1,7 +1,8 @@
-"""The tiny noisy problem everything is tested on, and a way to run the command line."""
+"""Fixtures for all tests: the tiny problem, and a way to run the command line."""
 
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,29 +11,15 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
-from pydantic import BaseModel
 
 from drpl.__main__ import main
-from drpl.cli.settings import parse_settings
-from drpl.config.compose import compose
-from drpl.config.settings import Common
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.arrays import arrays
-from drpl.randomness import rng
-from drpl.registry import METHODS
-from drpl.training.schedule import Schedule
+from tests.support.tiny import tiny_data, tiny_pixels
 
+pytest_plugins = ["tests.support.browser"]
 settings.register_profile("patient", deadline=None)  # machines are shared
 settings.load_profile("patient")
 torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
-
-PHASES = {  # settings that are epochs, and after which share of the training theirs comes
-    "begin": 0.5,
-    "learn_from": 0.4,
-    "learn_until": 0.7,
-    "select_from": 0.5,
-    "positive_from": 0.75,
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,35 +28,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def tiny_pixels(count: int, part: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Three classes of 8 x 8 images: a bright top, a bright left side, a bright middle."""
-    draws = rng("tiny", part)
-    labels = torch.arange(count) % 3
-    pixels = torch.randint(0, 60, (count, 1, 8, 8), generator=draws)
-    pixels[labels == 0, :, :3] += 150
-    pixels[labels == 1, :, :, :3] += 150
-    pixels[labels == 2, :, 2:6, 2:6] += 150
-    return pixels.to(torch.uint8), labels
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a test run see."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
 def tiny() -> DatasetSplits:
     """72 training images and 36 test images with right labels."""
     return tiny_data()
-
-
-def tiny_data() -> DatasetSplits:
-    """The tiny problem, also for processes of their own."""
-    pixels, labels = tiny_pixels(72, "train")
-    test_pixels, test_labels = tiny_pixels(36, "test")
-    return arrays(
-        pixels.numpy(),
-        labels.numpy(),
-        test_pixels.numpy(),
-        test_labels.numpy(),
-        classes=["top", "left", "middle"],
-        name="tiny",
-    )
 
 
 @pytest.fixture
@@ -82,38 +51,6 @@ def tiny_file(tmp_path: Path) -> Path:
     content: dict[str, Any] = {name: values.numpy() for name, values in arrays.items()}
     np.savez(path, classes=["top", "left", "middle"], **content)
     return path
-
-
-def shortened(model: type[BaseModel], epochs: int, path: str = "") -> Iterable[str]:
-    """Overrides that make every schedule of a configuration short."""
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if kind is Schedule:
-            yield f"{path}{name}.epochs={epochs}"
-            yield f"{path}{name}.rates=[[1, 0.05], [2, 0.02]]"
-            yield f"{path}{name}.batch_size=16"
-        elif name in PHASES:
-            yield f"{path}{name}={max(1, int(epochs * PHASES[name]))}"
-        elif isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from shortened(kind, epochs, f"{path}{name}.")
-
-
-# What does not suit every method: a determinant wants larger batches and smaller rates.
-TINY = {"dmi": ("schedule.rates=[[1, 0.002]]", "schedule.batch_size=36")}
-
-
-def in_every_schedule(method: str, setting: str) -> list[str]:
-    """One override for all schedules of a method."""
-    lines = shortened(METHODS[method].load().Config, 1)
-    return [line.replace("epochs=1", setting) for line in lines if line.endswith(".epochs=1")]
-
-
-def tiny_config(method: str, epochs: int = 3, *settings: str) -> Common:
-    """A method's settings for the tiny problem."""
-    schema = METHODS[method].load().Config
-    tuned = TINY.get(method, ())
-    overrides = [*shortened(schema, epochs), "width=4", "flip=false", *tuned, *settings]
-    return compose(schema, method, ["small"], parse_settings(overrides))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

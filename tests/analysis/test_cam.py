@@ -24,7 +24,8 @@ from drpl.networks.preact_resnet import preact_resnet18
 from drpl.randomness import rng
 from drpl.runs import model as models
 from drpl.runs.folder import Result
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
+from tests.support.tiny import lr, tiny_config
 
 SIDE, STAMP = 32, 9
 CLASSES = ["plus", "frame", "cross", "nothing"]  # without the last, one kind is known by absence
@@ -65,9 +66,8 @@ def test_maps_point_at_the_object(tmp_path: Path) -> None:
     data = arrays(
         pixels.numpy(), labels.numpy(), fresh.numpy(), kinds.numpy(), classes=CLASSES, name="scenes"
     )
-    config = tiny_config(
-        "cross_entropy", 9, "width=8", "schedule.rates=[[1, 0.05], [6, 0.01]]", "padding=0.125"
-    )
+    settings = {"width": 8, "schedule": lr((1, 0.05), (6, 0.01)), "padding": 0.125}
+    config = tiny_config("cross_entropy", 9, settings)
     result = drpl.train(data, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     assert (result.accuracy["last"] or 0) >= 95
     model = models.load(tmp_path)
@@ -210,7 +210,7 @@ def test_a_look_at_a_run(tiny: DatasetSplits, tmp_path: Path) -> None:
 
 
 def test_only_what_the_network_sees_is_shown(tiny: DatasetSplits, tmp_path: Path) -> None:
-    config = tiny_config("cross_entropy", 1, "crop=0.75")
+    config = tiny_config("cross_entropy", 1, {"crop": 0.75})
     drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     (one,) = look(tmp_path, [2], tiny)
     whole = tiny.train.images.load(torch.tensor([2]))[0, 0]

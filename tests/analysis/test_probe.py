@@ -24,7 +24,8 @@ from drpl.networks.depth import features_by_depth
 from drpl.networks.ensemble import Ensemble
 from drpl.randomness import rng
 from drpl.runs import model as models
-from tests.conftest import Command, tiny_config, tiny_pixels
+from tests.conftest import Command
+from tests.support.tiny import tiny_config, tiny_pixels
 
 
 def run(data: DatasetSplits, out: Path, method: str = "mixup", **more: Any) -> Path:

@@ -15,7 +15,8 @@ from torch import Tensor
 import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.registry import DETECTORS
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
+from tests.support.tiny import tiny_config
 
 Mistake = Callable[..., str]
 

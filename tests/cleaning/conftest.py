@@ -1,6 +1,5 @@
 """One messy folder, cleaned once for all tests, also where several processes share these."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,6 @@ from filelock import FileLock
 from drpl.cleaning.clean import clean
 from drpl.data.sources import ReadOptions
 from tests.support.messy import Messy, messy_digits
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of a test run see."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")

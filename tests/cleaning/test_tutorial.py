@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
-import pytest
+from playwright.sync_api import expect
 
+from tests.cleaning.review.test_browser import LOADED, reviewing
 from tests.conftest import Command
+from tests.support.browser import Tab
 from tests.support.messy import NAMES, Messy
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -46,28 +48,21 @@ def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, comman
     assert Path("model.onnx").stat().st_size > 10_000
 
 
-def test_its_pictures(cleaned: Path, tmp_path: Path) -> None:
-    pytest.importorskip("websockets")
-    from tests.cleaning.review.test_browser import LOADED, reviewing
-    from tests.support.browser import CHROMIUM, browsing
-
-    if not CHROMIUM:
-        pytest.skip("there is no Chromium here")
-    with browsing(tmp_path / "profile") as browser, reviewing(cleaned) as (address, _):
-        browser.shape(1280, 800)
-        browser.open(address)
-        browser.press("ArrowRight", "ArrowRight")
-        browser.wait(SEEN)
-        browser.shoot(SHOTS / "review.png")
-        browser.choose("verdict", "outside")
+def test_its_pictures(cleaned: Path, tab: Tab) -> None:
+    with reviewing(cleaned) as (address, _):
+        tab.open(address)
+        expect(tab.page.locator(".card")).not_to_have_count(0)
+        tab.press("ArrowRight", "ArrowRight")
+        tab.wait(SEEN)
+        tab.shoot(SHOTS / "review.png")
+        tab.page.select_option("#verdict", "outside")
         every = "[...document.querySelectorAll('.card small')].every"
-        browser.wait(f"{every}(text => text.textContent.includes('outside'))")
-        browser.wait(SEEN)
-        browser.shoot(SHOTS / "review-outside.png")
-        browser.call("Page.navigate", url=(cleaned / "report.html").as_uri())
-        browser.wait("document.readyState === 'complete' && location.protocol === 'file:'")
-        browser.wait(LOADED)
-        browser.shoot(SHOTS / "report.png")
-        assert browser.errors == []
+        tab.wait(f"{every}(text => text.textContent.includes('outside'))")
+        tab.wait(SEEN)
+        tab.shoot(SHOTS / "review-outside.png")
+        tab.check()
+        tab.open((cleaned / "report.html").as_uri())
+        tab.wait(LOADED)
+        tab.shoot(SHOTS / "report.png")
     shown = re.findall(r"\(images/([\w-]+\.png)\)", TUTORIAL.read_text())
     assert {SHOTS / name for name in shown} <= set(SHOTS.iterdir())

@@ -14,15 +14,11 @@ import pytest
 from PIL import Image
 
 from drpl import __version__
-from drpl.registry import METHODS
-from tests.conftest import Command, shortened
+from tests.conftest import Command
 from tests.support.datasets import make_cifar10
+from tests.support.tiny import brief_options
 
-FAST = [
-    word
-    for setting in [*shortened(METHODS["drpl"].load().Config, 1), "width=4"]
-    for word in ("--set", setting)
-]
+FAST = brief_options("drpl")
 Mistake = Callable[..., str]
 
 
@@ -142,11 +138,9 @@ def test_help_and_list_are_light(words: list[str]) -> None:
 
 def test_a_named_set_from_its_folder(command: Command, tmp_path: Path) -> None:
     make_cifar10(tmp_path / "sets" / "cifar-10-batches-py", batches=2)
-    words = ("detect", "cifar10", "--method", "cross_entropy", "--out", "run", "--set", "width=4")
-    short = shortened(METHODS["cross_entropy"].load().Config, 1)
-    fast = [word for setting in short for word in ("--set", setting)]
+    words = ("detect", "cifar10", "--method", "cross_entropy", "--out", "run")
     where = ("--data-dir", "sets", "--outside", "class 3", "--outside", "class 5")
-    answer = command(*words, *where, *fast)
+    answer = command(*words, *where, *brief_options("cross_entropy"))
     assert answer.code == 0, answer.err
     assert "note: cifar-10-batches-py has batch 1, 2 of 5" in answer.err
     assert "of 32 labels" in answer.out

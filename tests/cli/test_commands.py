@@ -25,12 +25,11 @@ from sklearn.datasets import load_digits
 import drpl
 from drpl.__main__ import main
 from drpl.cli import app
-from drpl.cli.settings import parse_settings
 from drpl.data.sources import ReadOptions, load
 from drpl.noise.confusion import Confusion
-from drpl.registry import METHODS
-from tests.conftest import Command, shortened
+from tests.conftest import Command
 from tests.support.datasets import dump, make_cifar10, make_human, make_idx, make_imagenet
+from tests.support.tiny import brief_options, brief_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
@@ -221,9 +220,8 @@ def test_python_compiles(one: Shown) -> None:
 
 def short(method: str) -> list[str]:
     """Options that make a training tiny."""
-    settings = [*shortened(METHODS[method].load().Config, 1), "width=4"]
-    settings += ["min_labelled=0.5"] if method == "drpl" else []  # one epoch tells little
-    return ["--quiet", *(word for setting in settings for word in ("--set", setting))]
+    more = {"min_labelled": 0.5} if method == "drpl" else {}  # one epoch tells little
+    return ["--quiet", *brief_options(method, 1, more)]
 
 
 def briefly(words: list[str]) -> list[str]:
@@ -303,7 +301,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(where)
         for method in ("drpl", "mixup"):
-            settings = parse_settings([*shortened(METHODS[method].load().Config, 1), "width=4"])
+            settings = brief_settings(method)
             more: dict[str, Any] = {"noise": "uniform:0.4", "method": method, "track_every": 1}
             drpl.train("photos", settings=settings, quiet=True, **more)
         mini = where / "runs/mini/fashion-mnist/runs/nonuniform-0.4"  # as `make mini` has them

@@ -14,7 +14,8 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages
 from drpl.errors import DataError
 from drpl.runs import display, model
-from tests.conftest import Answer, Command, tiny_config, tiny_pixels
+from tests.conftest import Answer, Command
+from tests.support.tiny import tiny_config, tiny_pixels
 
 
 @pytest.fixture(scope="module")

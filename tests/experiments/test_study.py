@@ -26,7 +26,8 @@ from drpl.report.style import Picture
 from drpl.runs.folder import Result
 from drpl.runs.run import Run
 from tests.analysis.test_probe import target
-from tests.conftest import Command, shortened, tiny_data
+from tests.conftest import Command
+from tests.support.tiny import shortened, tiny_data
 
 NOISE = "uniform:0.2+ood:0.1"
 METHODS = ("cross_entropy", "drpl")
@@ -37,7 +38,7 @@ def settings(epochs: int = 2) -> list[str]:
     found = ["width=4", "flip=false"]
     for method in METHODS:
         schema = KNOWN[method].load().Config
-        found += [f"{method}:{text}" for text in shortened(schema, epochs)]
+        found += [f"{method}:{text}" for text in as_texts(shortened(schema, epochs))]
     return found
 
 

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 import drpl
-from drpl.config.compose import compose
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.transforms import Normalise
@@ -21,14 +20,13 @@ from drpl.runs.dry_run import dry_run
 from drpl.training.feed import Feed
 from drpl.training.loop import fit
 from drpl.training.losses import cross_entropy, mixup, one_hot
-from drpl.training.schedule import Schedule
-from tests.conftest import tiny_config
+from tests.support.tiny import make_schedule, read_preset, tiny_config
 
 SAMPLES, CLASSES = 24, 3
 LABELS = torch.arange(SAMPLES) % CLASSES
 EARLY = torch.arange(SAMPLES) < 8
 CPU = torch.device("cpu")
-SCHEDULE = Schedule(epochs=1, rates=((1, 0.1),), batch_size=8)
+SCHEDULE = make_schedule(1, (1, 0.1), batch_size=8)
 
 
 class Noting(nn.Module):
@@ -263,23 +261,23 @@ def test_nobody_left_without_a_label_or_nobody_with_one() -> None:
 
 
 def test_the_authors_settings() -> None:
-    ten = compose(method.Config, "dividemix", ["cifar10"], [])
+    ten = read_preset(method.Config, "dividemix", "cifar10")
     assert (ten.begin, ten.alpha, ten.lambda_u, ten.p_threshold) == (10, 4, 25, 0.5)
     assert (ten.schedule.epochs, ten.schedule.batch_size) == (300, 64)
     assert (ten.schedule.rate(150), ten.schedule.rate(151)) == (0.02, 0.002)
     assert ten.schedule.weight_decay == 5e-4
-    assert compose(method.Config, "dividemix", ["cifar100"], []).begin == 30
-    web = compose(method.Config, "dividemix", ["webvision"], [])
+    assert read_preset(method.Config, "dividemix", "cifar100").begin == 30
+    web = read_preset(method.Config, "dividemix", "webvision")
     assert (web.begin, web.alpha, web.lambda_u, web.schedule.epochs) == (1, 0.5, 0, 80)
     assert (web.schedule.rate(40), web.schedule.rate(41)) == (0.01, 0.001)
     assert web.schedule.batch_size == 32
 
 
-def trained(tiny: DatasetSplits, out: Path, *settings: str) -> drpl.Result:
+def trained(tiny: DatasetSplits, out: Path, **settings: Any) -> drpl.Result:
     return drpl.train(
         tiny,
         method="dividemix",
-        config=tiny_config("dividemix", 4, *settings),
+        config=tiny_config("dividemix", 4, settings),
         noise="uniform:0.3",
         out=out,
         quiet=True,
@@ -303,14 +301,14 @@ def test_both_networks_judge_the_labels_and_both_are_saved(
     assert torch.allclose(saved.predict(tiny.train.images), seen["train"].probs, atol=1e-5)
 
 
-@pytest.mark.parametrize("setting", ["penalty=true", "average_losses=5", "lambda_u=0"])
-def test_other_choices_work(setting: str, tiny: DatasetSplits, tmp_path: Path) -> None:
-    assert trained(tiny, tmp_path, setting).detection
+@pytest.mark.parametrize("setting", [{"penalty": True}, {"average_losses": 5}, {"lambda_u": 0}])
+def test_other_choices_work(setting: dict[str, Any], tiny: DatasetSplits, tmp_path: Path) -> None:
+    assert trained(tiny, tmp_path, **setting).detection
 
 
 def test_too_few_labelled_samples_are_said(tiny: DatasetSplits, tmp_path: Path) -> None:
     with pytest.raises(drpl.DrplError, match="too few to learn from; lower p_threshold"):
-        trained(tiny, tmp_path, "p_threshold=1.0")
+        trained(tiny, tmp_path, p_threshold=1.0)
 
 
 def test_a_dry_run_counts_the_passes_of_both_networks(tiny: DatasetSplits) -> None:

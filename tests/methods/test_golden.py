@@ -20,7 +20,7 @@ import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.networks.build import build_network
 from drpl.registry import METHODS
-from tests.conftest import in_every_schedule, tiny_config
+from tests.support.tiny import in_every_schedule, lr, tiny_config
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 REGENERATE = "--regenerate-golden"
@@ -46,11 +46,11 @@ def precise(shape: tuple[int, ...], classes: int) -> nn.Module:
 
 
 def traced(method: str, data: DatasetSplits, out: Path) -> Trace:
-    slowly = in_every_schedule(method, "rates=[[1, 0.01], [2, 0.004]]")
+    slowly = in_every_schedule(method, lr((1, 0.01), (2, 0.004)))
     result = drpl.train(
         data,
         method=method,
-        config=tiny_config(method, 3, *slowly),
+        config=tiny_config(method, 3, slowly),
         network=precise,
         noise="uniform:0.3",
         seed=1,

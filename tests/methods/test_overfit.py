@@ -10,11 +10,11 @@ import drpl
 from drpl.data.dataset import DatasetSplits, Truth
 from drpl.data.images import TensorImages
 from drpl.registry import METHODS
-from tests.conftest import in_every_schedule, tiny_config, tiny_pixels
+from tests.support.tiny import in_every_schedule, lr, tiny_config, tiny_pixels
 
 SAMPLES = 24
 # Its two Gaussians call some of any samples noisy, of a clean batch a whole class.
-TRUSTING = {"dividemix": ("begin=45", "p_threshold=0.1", "lambda_u=1.0")}
+TRUSTING = {"dividemix": {"begin": 45, "p_threshold": 0.1, "lambda_u": 1.0}}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -25,12 +25,11 @@ def test_one_clean_batch_is_learnt_by_heart(
     pixels, labels = tiny_pixels(SAMPLES, "batch")
     truth = Truth(labels, torch.ones(SAMPLES, dtype=torch.bool))
     batch = replace(tiny.train, images=TensorImages(pixels), labels=labels, truth=truth)
-    settings = in_every_schedule(method, f"batch_size={SAMPLES}")
-    settings += in_every_schedule(method, "rates=[[1, 0.05]]")
+    steady = in_every_schedule(method, {"batch_size": SAMPLES, **lr((1, 0.05))})
     result = drpl.train(
         replace(tiny, train=batch, test=None),
         method=method,
-        config=tiny_config(method, 60, "padding=0.0", *settings, *TRUSTING.get(method, ())),
+        config=tiny_config(method, 60, {"padding": 0.0}, steady, TRUSTING.get(method, {})),
         out=tmp_path,
         save_every=60,
         quiet=True,

@@ -7,11 +7,18 @@ import torch
 
 from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.errors import ConfigError, DataError
-from drpl.experiments.confusion import collect, halves, learn, problem, worst
+from drpl.experiments.confusion import (
+    collect_confusion,
+    halves,
+    learn_confusion,
+    problem,
+    worst,
+)
+from drpl.runs.experiment import Execution
 from drpl.noise.confusion import Confusion, average_confusion, count_confusion, read_confusion
-from tests.conftest import tiny_pixels
+from tests.support.tiny import tiny_pixels
 
-QUICK = ("schedule.epochs=2", "schedule.batch_size=16", "width=4", "flip=false")
+QUICK = {"schedule": {"epochs": 2, "batch_size": 16}, "width": 4, "flip": False}
 
 
 @pytest.fixture
@@ -69,24 +76,26 @@ def test_outside_classes_are_classes_too(open_tiny: DatasetSplits) -> None:
 def test_learning_and_collecting(
     open_tiny: DatasetSplits, tiny: DatasetSplits, tmp_path: Path
 ) -> None:
-    found = learn(open_tiny, networks=2, settings=QUICK, quiet=True)
+    found = learn_confusion(
+        open_tiny, networks=2, settings=QUICK, execution=Execution(quiet=True)
+    )
     assert found.classes == ("top", "left", "middle", "dark", "light")
     assert torch.allclose(found.matrix.sum(1), torch.ones(5, dtype=torch.float64))
-    kept = learn(tiny, networks=1, settings=QUICK, quiet=True, runs=tmp_path)
-    again = collect(tiny, [tmp_path / "network-1"])
+    kept = learn_confusion(tiny, networks=1, settings=QUICK, quiet=True, runs=tmp_path)
+    again = collect_confusion(tiny, [tmp_path / "network-1"])
     assert torch.equal(again.matrix, kept.matrix)
     with pytest.raises(DataError, match="has no test set"):
-        collect(replace(tiny, test=None), [tmp_path / "network-1"])
+        collect_confusion(replace(tiny, test=None), [tmp_path / "network-1"])
 
 
 def test_probability_files(tiny: DatasetSplits, tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     np.savez(path, probs=np.eye(3)[[0, 1, 2, 1]], labels=np.array([0, 1, 2, 2]))
-    found = collect(tiny, [path])
+    found = collect_confusion(tiny, [path])
     assert found.classes == tiny.train.classes
     assert found.matrix[2].tolist() == [0, 0.5, 0.5]
     np.savez(path, probs=np.eye(2), labels=np.arange(2), classes=np.array(["a", "b"]))
-    assert collect(tiny, [path]).classes == ("a", "b")
+    assert collect_confusion(tiny, [path]).classes == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_wrong_probability_files(
 ) -> None:
     np.savez(tmp_path / "p.npz", **content)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=sentence):
-        collect(tiny, [tmp_path / "p.npz"])
+        collect_confusion(tiny, [tmp_path / "p.npz"])
 
 
 def test_wrong_matrix_files(tmp_path: Path) -> None:

@@ -1,26 +1,17 @@
 """The report in a real browser: narrow and wide, light and dark, alone in the world."""
 
-import base64
 import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from drpl.report.page import Section, report
-from tests.support.browser import CHROMIUM, Browser, browsing
+from tests.support.browser import Tab
 
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")
 WIDTHS = (390, 1280, 1920)
 TALLEST = 12_000  # pixels of a screenshot
 OPENS = 2.0  # seconds
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("browser") / "profile") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +22,7 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def single(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"
     tables += "<table><tr><td>no head</td></tr></table>"
     more = [Section("Review", f"<p>A part from elsewhere.</p>{tables}")]
@@ -43,100 +34,90 @@ def large(comparison: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report([comparison], tmp_path_factory.mktemp("page") / "comparison.html")
 
 
-def opened(browser: Browser, page: Path) -> float:
+def load_seconds(tab: Tab, file: Path) -> float:
     """Open a page; how many seconds until all of it was there."""
-    browser.errors.clear()
-    browser.requests.clear()
-    browser.open(page.as_uri(), "h1")
+    tab.open(file.as_uri())
+    tab.wait("performance.timing.loadEventEnd > 0")
     taken = "performance.timing.loadEventEnd - performance.timing.navigationStart"
-    return float(browser.wait(f"performance.timing.loadEventEnd && ({taken})")) / 1000
+    return float(tab.run(taken)) / 1000
 
 
-def quiet(browser: Browser, page: Path) -> None:
+def check_alone(tab: Tab, file: Path) -> None:
     """Nothing was complained about, and nothing but the page was asked for."""
-    assert not browser.errors
-    assert {one for one in browser.requests if not one.startswith("data:")} == {page.as_uri()}
+    tab.check()
+    assert {one for one in tab.requests if not one.startswith("data:")} == {file.as_uri()}
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("kind", ["page", "large"])
+@pytest.mark.parametrize("kind", ["single", "large"])
 def test_every_width_in_light_and_dark(
-    browser: Browser, kind: str, width: int, dark: bool, artefacts: Path,
-    request: pytest.FixtureRequest,
-) -> None:  # fmt: skip
+    tab: Tab, kind: str, width: int, dark: bool, artefacts: Path, request: pytest.FixtureRequest
+) -> None:
     file = request.getfixturevalue(kind)
-    browser.shape(width, 900, dark=dark)
-    opened(browser, file)
-    assert browser.run("document.documentElement.scrollWidth") <= width  # no sideways scrolling
-    background = browser.run("getComputedStyle(document.body).backgroundColor")
+    tab.resize(width, 900, dark=dark)
+    tab.open(file.as_uri())
+    assert tab.run("document.documentElement.scrollWidth") <= width  # no sideways scrolling
+    background = tab.run("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
-    ink = browser.run("getComputedStyle(document.querySelector('.drawing svg')).color")
+    ink = tab.run("getComputedStyle(document.querySelector('.drawing svg')).color")
     assert ink == ("rgb(232, 232, 232)" if dark else "rgb(26, 27, 28)")
     # Figures out of sight are not drawn; a screenshot of the whole page wants them.
-    browser.run(
-        "document.head.insertAdjacentHTML('beforeend', "
-        "'<style>figure { content-visibility: visible !important }</style>')"
-    )
-    height = min(TALLEST, browser.run("document.documentElement.scrollHeight"))
-    browser.shape(width, height, dark=dark)
-    time.sleep(0.3)
+    tab.page.add_style_tag(content="figure { content-visibility: visible !important }")
+    height = min(TALLEST, tab.run("document.documentElement.scrollHeight"))
+    tab.resize(width, height, dark=dark)
     kept = artefacts / f"{file.stem}-{width}-{'dark' if dark else 'light'}.png"
-    browser.shoot(kept)
+    tab.shoot(kept)
     assert kept.stat().st_size > 50_000
-    quiet(browser, file)
+    check_alone(tab, file)
 
 
-def test_a_comparison_opens_at_once_and_is_small(browser: Browser, large: Path) -> None:
+def test_a_comparison_opens_at_once_and_is_small(tab: Tab, large: Path) -> None:
     """Ten methods under four noises."""
-    browser.shape(1280, 900)
     assert large.stat().st_size <= 5e6
-    taken = min(opened(browser, large) for _ in range(3))  # others may use the machine
+    taken = min(load_seconds(tab, large) for _ in range(3))  # others may use the machine
     assert taken <= OPENS, f"{taken} s"
-    assert browser.run("document.querySelectorAll('table')[0].tBodies[0].rows.length") == 40
+    assert tab.page.locator("table").first.locator("tbody tr").count() == 40
 
 
-def test_tables_sort_and_parts_fold(browser: Browser, large: Path) -> None:
-    browser.shape(1280, 900)
-    opened(browser, large)
+def test_tables_sort_and_parts_fold(tab: Tab, large: Path) -> None:
+    tab.open(large.as_uri())
     column = (
         "[...document.querySelectorAll('#results tbody tr')]"
         ".map(row => Number(row.cells[3].querySelector('data').value))"
     )
-    as_written = browser.run(column)
-    browser.run("document.querySelectorAll('#results th button')[3].scrollIntoView()")
-    browser.click("#results th:nth-child(4) button")
-    assert browser.run(column) == sorted(as_written)
-    browser.click("#results th:nth-child(4) button")
-    assert browser.run(column) == sorted(as_written, reverse=True)
-    names = "[...document.querySelectorAll('#results tbody tr')].map(row => row.cells[1].innerText)"
-    browser.click("#results th:nth-child(2) button")
-    assert browser.run(names) == sorted(browser.run(names))
-    assert browser.run("document.querySelector('#results').open")
-    browser.run("document.querySelector('#results').scrollIntoView()")
-    browser.click("#results > summary")
-    assert not browser.run("document.querySelector('#results').open")
-    assert browser.run("document.querySelectorAll('nav a').length") >= 10
-    quiet(browser, large)
+    as_written = tab.run(column)
+    assert len(set(as_written)) > 1
+    tab.page.click("#results th:nth-child(4) button")
+    assert tab.run(column) == sorted(as_written)
+    tab.page.click("#results th:nth-child(4) button")
+    assert tab.run(column) == sorted(as_written, reverse=True)
+    names = tab.page.locator("#results tbody tr td:nth-child(2)")
+    before = names.all_inner_texts()
+    tab.page.click("#results th:nth-child(2) button")
+    assert names.all_inner_texts() == sorted(before) != before
+    results = tab.page.locator("#results")
+    assert results.get_attribute("open") is not None
+    tab.page.click("#results > summary")
+    assert results.get_attribute("open") is None
+    assert tab.page.locator("nav a").count() >= 10
+    check_alone(tab, large)
 
 
-def test_it_can_be_printed(browser: Browser, page: Path, artefacts: Path) -> None:
-    browser.shape(1280, 900, dark=True)
-    opened(browser, page)
-    printed = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
+def test_it_can_be_printed(tab: Tab, single: Path, artefacts: Path) -> None:
+    tab.resize(1280, 900, dark=True)
+    tab.open(single.as_uri())
+    printed = tab.page.pdf(path=artefacts / "run.pdf", print_background=True)
     assert printed.startswith(b"%PDF")
     assert len(printed) > 100_000
-    (artefacts / "run.pdf").write_bytes(printed)
-    quiet(browser, page)
+    check_alone(tab, single)
 
 
-def test_a_live_page_loads_itself_again(browser: Browser, run: Path, tmp_path: Path) -> None:
-    browser.shape(1280, 900)
+def test_a_live_page_loads_itself_again(tab: Tab, run: Path, tmp_path: Path) -> None:
     live = report([run], tmp_path / "live.html", reload=0.5)
-    opened(browser, live)
-    browser.run("document.querySelector('#results').open = false; window.old = true; 0")
+    tab.open(live.as_uri())
+    tab.run("document.querySelector('#results').open = false; window.old = true; 0")
     text = live.read_text()
     live.write_text(text.replace("</h1>", " (new)</h1>", 1).replace('data-reload="0.5"', ""))
-    browser.wait("document.querySelector('h1')?.innerText.includes('(new)')", seconds=30)
-    assert browser.run("window.old") is None
-    assert not browser.errors
+    expect(tab.page.locator("h1")).to_contain_text("(new)")
+    assert tab.run("window.old") is None

@@ -11,8 +11,8 @@ from drpl.data.dataset import DatasetSplits
 from drpl.report import gallery
 from drpl.report.page import report
 from drpl.runs.folder import Result
-from tests.conftest import tiny_config
 from tests.support.run_folders import Recipe, write_run
+from tests.support.tiny import tiny_config
 
 
 def table_of(count: int, classes: int) -> dict[str, np.ndarray]:
@@ -96,7 +96,7 @@ def test_vectors_have_no_gallery(tmp_path: Path) -> None:
     x[np.arange(60), y] += 3
     run = drpl.train(
         drpl.arrays(x, y), method="cross_entropy", out=tmp_path / "run", quiet=True,
-        config=tiny_config("cross_entropy", 3, "network=mlp"),
+        config=tiny_config("cross_entropy", 3, {"network": "mlp"}),
     )  # fmt: skip
     assert not (tmp_path / "run" / "gallery.npz").exists()
     text = report([run], tmp_path / "page.html").read_text()

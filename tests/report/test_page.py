@@ -25,8 +25,9 @@ from drpl.errors import RunError
 from drpl.report.page import Section, complete, report, watch
 from drpl.report.runs import find
 from drpl.runs.folder import Result
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
 from tests.support.run_folders import NOISES, Recipe, write_run
+from tests.support.tiny import tiny_config
 
 VERBATIM = {"pre", "code", "svg", "style", "script", "title"}  # shown as files have it, or drawn
 VOID = {"meta", "link", "img", "br"}

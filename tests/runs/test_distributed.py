@@ -13,15 +13,13 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from drpl.registry import METHODS
-from tests.conftest import shortened
+from tests.support.tiny import brief_options
 
 
 def words(method: str, out: Path, epochs: int) -> list[str]:
-    schema = METHODS[method].load().Config
-    settings = [*shortened(schema, epochs), "width=4"]
     command = ["-m", "drpl", "train", "digits", "--method", method, "--noise", "uniform:0.4"]
     command += ["--out", str(out), "--save-every", "0"]
-    return command + [word for setting in settings for word in ("--set", setting)]
+    return command + brief_options(method, epochs)
 
 
 def free_port() -> int:

@@ -21,7 +21,7 @@ from drpl.config.compose import compose
 from drpl.config.from_data import choose_batch_size, suit_to_vectors
 from drpl.errors import ConfigError
 from drpl.registry import METHODS
-from tests.conftest import tiny_pixels
+from tests.support.tiny import tiny_pixels
 
 Array = NDArray[Any]
 STAGES = ("relabel", "detect", "final")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.runs import export as exporting
 from drpl.runs import model
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
+from tests.support.tiny import tiny_config
 
 FORMATS = ("onnx", "torch")
 
@@ -25,8 +27,8 @@ def images(count: int, *shape: int) -> torch.Tensor:
     return torch.randint(0, 256, (count, *shape), dtype=torch.uint8, generator=draws)
 
 
-def trained(data: DatasetSplits, out: Path, *settings: str) -> model.Model:
-    config = tiny_config("cross_entropy", 2, *settings)
+def trained(data: DatasetSplits, out: Path, settings: Mapping[str, Any]) -> model.Model:
+    config = tiny_config("cross_entropy", 2, settings)
     drpl.train(data, method="cross_entropy", config=config, out=out, quiet=True)
     return model.load(out)
 
@@ -43,7 +45,7 @@ def coloured(classes: tuple[str, ...] = ("ash", "böhm", "cedar tree")) -> Datas
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A PreAct ResNet that looks at the middle of its images."""
     folder = tmp_path_factory.mktemp("run")
-    trained(coloured(), folder, "crop=0.75")
+    trained(coloured(), folder, {"crop": 0.75})
     return folder
 
 
@@ -103,7 +105,7 @@ def test_other_networks(network: str, form: str, tmp_path: Path) -> None:
         x = torch.from_numpy(draws.normal(5, 3, size=(50, 7)).astype(np.float32))
     else:
         data, x = coloured(), images(50, 3, 12, 12)
-    original = trained(data, tmp_path / "run", f"network={network}")
+    original = trained(data, tmp_path / "run", {"network": network})
     assert exporting.export(tmp_path / "run", tmp_path / "file", form) < 1e-5
     again = exporting.FORMATS[form].read((tmp_path / "file").read_bytes())
     assert torch.allclose(again(x), original.predict(TensorImages(x)), atol=1e-5)

@@ -17,7 +17,8 @@ from drpl.runs import loggers
 from drpl.runs.display import Display
 from drpl.runs.folder import Row, append_history, drop_history
 from drpl.runs.loggers import Logs, list_scalars
-from tests.conftest import Command, tiny_config
+from tests.conftest import Command
+from tests.support.tiny import tiny_config
 
 ABOUT = {"run": {"dataset": "tiny", "noise": "none", "method": "mixup", "seed": 1}, "settings": {}}
 COLUMNS = {"epoch", "rate", "accuracy", "images", "seconds", "terms/mixup"}

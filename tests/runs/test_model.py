@@ -15,7 +15,7 @@ from drpl.methods.cross_entropy import Config
 from drpl.networks.build import build_network
 from drpl.networks.ensemble import Ensemble
 from drpl.runs import model
-from tests.conftest import tiny_config, tiny_pixels
+from tests.support.tiny import tiny_config, tiny_pixels
 
 
 def small_network(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -23,7 +23,7 @@ def small_network(shape: tuple[int, ...], classes: int) -> nn.Module:
 
 
 def test_prediction_repeats_the_crop(tiny: DatasetSplits, tmp_path: Path) -> None:
-    config = tiny_config("cross_entropy", 2, "crop=0.75")
+    config = tiny_config("cross_entropy", 2, {"crop": 0.75})
     result = drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     assert json.loads((tmp_path / "model.json").read_text())["crop"] == 0.75
     again = model.load(tmp_path)
@@ -34,14 +34,14 @@ def test_prediction_repeats_the_crop(tiny: DatasetSplits, tmp_path: Path) -> Non
 
 
 def test_the_papers_webvision_runs_on_small_images(tiny: DatasetSplits, tmp_path: Path) -> None:
-    settings = "network=resnet18", "crop=0.875", "padding=0.0"
-    config = tiny_config("cross_entropy", 1, *settings)
+    settings = {"network": "resnet18", "crop": 0.875, "padding": 0.0}
+    config = tiny_config("cross_entropy", 1, settings)
     drpl.train(tiny, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     assert model.load(tmp_path).predict(tiny.train.images).shape == (72, 3)
 
 
 def test_a_network_of_ones_own(tiny: DatasetSplits, tmp_path: Path) -> None:
-    config = tiny_config("cross_entropy", 6, "crop=0.75")
+    config = tiny_config("cross_entropy", 6, {"crop": 0.75})
     result = drpl.train(
         tiny,
         method="cross_entropy",

@@ -6,7 +6,7 @@ from pathlib import Path
 import drpl
 from drpl.distributed import leave, processes
 from drpl.registry import METHODS
-from tests.conftest import tiny_config, tiny_data
+from tests.support.tiny import tiny_config, tiny_data
 
 if __name__ == "__main__":
     with processes():

@@ -1,150 +1,109 @@
-"""A real browser without a window, driven through its DevTools."""
+"""Fixtures: a real browser without a window, and a tab that must stay quiet."""
 
-import base64
-import itertools
-import json
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-from websockets.sync.client import ClientConnection, connect
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
-CODES = {
-    "ArrowLeft": 37,
-    "ArrowUp": 38,
-    "ArrowRight": 39,
-    "ArrowDown": 40,
-    "Enter": 13,
-    "Escape": 27,
-}
+FLAGS = (
+    "--no-sandbox",  # root has none
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # nothing but this machine
+)
+LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:")
+PATIENCE = 60_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 
 
-class Browser:
-    """One tab."""
+class Tab:
+    """A page, what its console complained about and which addresses it asked for."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-        self.numbers = itertools.count(1)
-        self.errors: list[str] = []  # what the console complained about
-        self.requests: list[str] = []  # the addresses that were asked for
-        for area in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{area}.enable")
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._note)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        self._devtools = page.context.new_cdp_session(page)
 
-    def call(self, method: str, **wanted: Any) -> dict[str, Any]:
-        number = next(self.numbers)
-        self.socket.send(json.dumps({"id": number, "method": method, "params": wanted}))
-        while True:
-            answer = json.loads(self.socket.recv(timeout=120))
-            if answer.get("id") == number:
-                assert "error" not in answer, (method, answer)
-                return dict(answer["result"])
-            self.note(answer.get("method"), answer.get("params", {}))
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(f"{message.text} {message.location}")
 
-    def note(self, event: str | None, about: dict[str, Any]) -> None:
-        if event == "Runtime.exceptionThrown":
-            self.errors.append(str(about["exceptionDetails"]))
-        elif event == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
-            self.errors.append(f"{about['entry']['text']} {about['entry'].get('url', '')}")
-        elif event == "Network.requestWillBeSent":
-            self.requests.append(about["request"]["url"])
-        elif event == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning"):
-            self.errors.append(str(about["args"]))
+    def open(self, address: str) -> None:
+        """Go there and forget what the last page said and asked for."""
+        self.page.goto("about:blank")
+        self.errors.clear()
+        self.requests.clear()
+        self.page.goto(address)
 
-    def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        answer = self.call(
-            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def wait(self, script: str, seconds: float = 120) -> Any:
-        """Wait until an expression holds."""
-        end = time.monotonic() + seconds
-        while not (value := self.run(script)):
-            assert time.monotonic() < end, f"never came: {script}; {self.errors}"
-            time.sleep(0.03)
-        return value
-
-    def open(self, address: str, ready: str = "#tally") -> None:
-        """Go there and wait until the element `ready` says something."""
-        self.call("Page.navigate", url=address)
-        self.wait(
-            "document.readyState === 'complete' && "
-            f"!!document.querySelector({json.dumps(ready)})?.textContent"
+    def resize(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Another screen; a narrow one is a phone's."""
+        self.page.emulate_media(color_scheme="dark" if dark else "light")
+        self.page.set_viewport_size({"width": width, "height": height})
+        phone = width < 600  # Playwright decides this when a tab opens, DevTools at any time
+        screen = {"width": width, "height": height, "mobile": phone}
+        self._devtools.send(
+            "Emulation.setDeviceMetricsOverride", screen | {"deviceScaleFactor": 1 + phone}
         )
 
     def press(self, *keys: str) -> None:
-        """Keys as a person presses them."""
         for key in keys:
-            code = CODES.get(key) or ord(key.upper())
-            about = {"key": key, "windowsVirtualKeyCode": code}
-            text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-            self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
-            self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+            self.page.keyboard.press(key)
 
-    def click(self, selector: str) -> None:
-        """The mouse on the middle of an element."""
-        x, y = self.run(
-            f"(b => [b.left + b.width / 2, b.top + b.height / 2])"
-            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
-        )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        return self.page.evaluate(script)
 
-    def choose(self, name: str, value: str) -> None:
-        """Set one of the filters."""
-        self.run(
-            f"(() => {{ const s = document.getElementById({json.dumps(name)}); "
-            f"s.value = {json.dumps(value)}; s.dispatchEvent(new Event('change')); }})()"
-        )
+    def wait(self, script: str) -> None:
+        """Wait until an expression holds; the pages' own rules forbid Playwright's way to do so."""
+        end = time.monotonic() + PATIENCE / 1000
+        while not self.run(script):
+            assert time.monotonic() < end, f"never came: {script}; {self.errors}"
+            self.page.wait_for_timeout(30)
 
-    def shape(self, width: int, height: int, *, dark: bool = False) -> None:
-        phone = width < 600
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone,
-        )  # fmt: skip
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-
-    def shoot(self, path: Path, **wanted: Any) -> None:
+    def shoot(self, path: Path) -> None:
         """Save what is seen."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **wanted)["data"]))
+        self.page.screenshot(path=path)
+
+    def check(self) -> None:
+        """The console is empty, and no request has left this machine."""
+        self.page.evaluate("0")  # what has happened until now is reported before the answer
+        assert self.errors == []
+        assert [one for one in self.requests if not one.startswith(LOCAL)] == []
 
 
-@contextmanager
-def browsing(profile: Path) -> Iterator[Browser]:
-    """A browser with an empty profile."""
-    words = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-    words += ["--disable-dev-shm-usage", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
-    log = profile.with_suffix(".log").open("wb")
-    with log, subprocess.Popen([*words, "about:blank"], stdout=log, stderr=log) as running:
-        try:
-            port = wait_for(profile / "DevToolsActivePort").splitlines()[0]
-            with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=30) as answer:
-                tabs = json.load(answer)
-            address = next(tab for tab in tabs if tab["type"] == "page")["webSocketDebuggerUrl"]
-            with connect(address, max_size=None) as socket:
-                yield Browser(socket)
-        finally:
-            running.terminate()
-            running.wait(30)
+@pytest.fixture(scope="module")  # while it runs, nobody else may start an event loop
+def chromium() -> Iterator[Browser]:
+    if not CHROMIUM:
+        pytest.skip("Chromium is not installed")
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS) as browser,
+    ):
+        yield browser
 
 
-def wait_for(path: Path, seconds: float = 60) -> str:
-    """The lines of a file, once it is there."""
-    end = time.monotonic() + seconds
-    while not path.exists() or "\n" not in path.read_text():
-        assert time.monotonic() < end, f"{path} never came"
-        time.sleep(0.05)
-    return path.read_text()
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Tab]:
+    """An empty tab of usual size."""
+    with chromium.new_context() as context:
+        tab = Tab(context.new_page())
+        tab.resize(1280, 800)
+        yield tab
+        tab.check()

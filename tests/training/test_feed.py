@@ -8,7 +8,7 @@ from drpl.data.images import FileImages, Images, TensorImages
 from drpl.data.transforms import CropFlip, Normalise
 from drpl.errors import TrainingError
 from drpl.training.feed import Feed
-from tests.conftest import tiny_pixels
+from tests.support.tiny import tiny_pixels
 
 CPU = torch.device("cpu")
 VIEW = CropFlip(1, True, Normalise((0.5,), (0.25,)))

@@ -1,27 +1,23 @@
 """The page in a real browser: filters, keys, reloads, a killed server, and what comes of it."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from playwright.sync_api import expect
 
 from drpl.cleaning.folder import Cleaned
 from drpl.cleaning.review.decisions import ActiveDecisions, read
+from tests.support.browser import Tab
 from tests.support.cleaned import CLASSES, make, rows
-
-pytest.importorskip("websockets")
-from tests.support.browser import CHROMIUM, Browser, browsing, wait_for
-
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here")
 
 SHOTS = Path(__file__).parents[3] / "build" / "screenshots"
 DESK, PHONE = (1280, 800, False), (390, 844, True)
 EVERY = (DESK, PHONE, (1280, 800, True), (390, 844, False))
-QUIET = "document.querySelectorAll('[data-state=saving]').length === 0"
-SAVED = "document.querySelectorAll('.card:not([data-state=\"\"], [data-state=saving])').length"
+SAVED = '.card:not([data-state=""], [data-state=saving])'
 LOADED = (  # those that can be seen
     "[...document.images].every(image => image.complete || (box => !box.width || box.bottom < 0"
     " || box.top > innerHeight)(image.getBoundingClientRect()))"
@@ -44,25 +40,31 @@ def reviewing(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
             running.kill()
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browsing(tmp_path_factory.mktemp("browser") / "profile") as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(tab: Browser) -> Browser:
-    """A tab of usual size."""
-    tab.shape(1280, 800)
-    tab.errors.clear()
-    return tab
-
-
-def leave(browser: Browser) -> None:
+def leave(tab: Tab) -> None:
     """Go away while the server still runs; the console must have had nothing to say."""
-    browser.call("Page.navigate", url="about:blank")
-    browser.wait("location.href === 'about:blank'")
-    assert browser.errors == []
+    tab.page.goto("about:blank")
+    tab.check()
+
+
+def wait_until_saved(tab: Tab) -> None:
+    expect(tab.page.locator("[data-state=saving]")).to_have_count(0)
+
+
+def expect_shown(tab: Tab, count: int) -> None:
+    """So many images pass the filters."""
+    expect(tab.page.locator("#where")).to_have_text(re.compile(rf"\bof {count}$"))
+
+
+def expect_decided(tab: Tab, count: int) -> None:
+    expect(tab.page.locator("#tally")).to_have_text(re.compile(rf"^{count} of"))
+
+
+def expect_state(tab: Tab, number: int, state: str) -> None:
+    expect(tab.page.locator(f"#card-{number}")).to_have_attribute("data-state", state)
+
+
+def expect_open(tab: Tab, dialog: str, *, opened: bool = True) -> None:
+    expect(tab.page.locator(dialog)).to_be_visible(visible=opened)
 
 
 def stands(folder: Path) -> dict[int, tuple[str, str]]:
@@ -70,127 +72,128 @@ def stands(folder: Path) -> dict[int, tuple[str, str]]:
     return {number: (decision.action, decision.label) for number, decision in every.items()}
 
 
-def chosen(browser: Browser) -> int:
-    return int(browser.run("document.querySelector('.card[aria-selected=true]').id.slice(5)"))
+def selected(tab: Tab) -> int:
+    name = tab.page.locator(".card[aria-selected=true]").get_attribute("id")
+    assert name
+    return int(name.removeprefix("card-"))
 
 
-def shoot(browser: Browser, name: str, *screens: tuple[int, int, bool]) -> None:
+def shoot(tab: Tab, name: str, *screens: tuple[int, int, bool]) -> None:
     """On a desk and on a phone, by day and by night; nothing may stick out on the side."""
     for width, height, dark in screens or (DESK, PHONE):
-        browser.shape(width, height, dark=dark)
-        browser.wait(LOADED)
-        browser.shoot(SHOTS / f"{name}-{width}-{'dark' if dark else 'light'}.png")
-        assert browser.run("document.documentElement.scrollWidth") <= width
-    browser.shape(1280, 800)
+        tab.resize(width, height, dark=dark)
+        tab.wait(LOADED)
+        tab.shoot(SHOTS / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+        assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.resize(1280, 800)
 
 
-def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
+def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
     made = make(tmp_path, 1000)
-    cleaned = Cleaned.load(made.folder)
-    issues = cleaned.issues
+    page = tab.page
+    cards = page.locator(".card")
+    issues = Cleaned.load(made.folder).issues
     assert len(issues) >= 300
     with reviewing(made.folder) as (address, _):
-        browser.open(address)
-        assert browser.run("location.search") == ""  # the token is no longer to be seen
-        assert browser.run("document.cookie") == ""  # nor for scripts
-        assert browser.run("document.querySelectorAll('.card').length") == 60
+        tab.open(address)
+        expect(cards).to_have_count(60)
+        assert tab.run("location.search") == ""  # the token is no longer to be seen
+        assert tab.run("document.cookie") == ""  # nor for scripts
 
         # Filters and order.
-        browser.choose("class", CLASSES[1])
-        browser.choose("verdict", "mislabelled")
+        page.select_option("#class", CLASSES[1])
+        page.select_option("#verdict", "mislabelled")
         some = issues[(issues["given_label"] == CLASSES[1]) & (issues["verdict"] == "mislabelled")]
-        browser.wait(f"document.querySelector('#where').textContent.endsWith('of {len(some)}')")
-        shown = browser.run(CARDS)
-        assert set(map(int, shown)) == set(some.index[:60])
-        browser.choose("class", "")
-        browser.choose("verdict", "")
-        browser.wait(f"document.querySelector('#where').textContent.endsWith('of {len(issues)}')")
+        expect_shown(tab, len(some))
+        assert set(map(int, tab.run(CARDS))) == set(some.index[:60])
+        page.select_option("#class", "")
+        page.select_option("#verdict", "")
+        expect_shown(tab, len(issues))
+        tab.run("document.activeElement.blur()")  # keys are for the images again
 
         # Decide by keys; each decision moves on to the next image.
         order = [int(number) for number in issues.index[:8]]
         usual = [n for n in order if issues.at[n, "verdict"] == "mislabelled"]
-        browser.press(*["ArrowRight"] * order.index(usual[0]))
-        assert chosen(browser) == usual[0]
-        browser.press("a")
-        here = chosen(browser)
+        tab.press(*["ArrowRight"] * order.index(usual[0]))
+        assert selected(tab) == usual[0]
+        tab.press("a")
+        here = selected(tab)
         assert order.index(here) == order.index(usual[0]) + 1
-        browser.press("k", "ArrowLeft", "o")
-        browser.wait("document.querySelector('#chooser').open")
-        browser.press("b", "i", "r", "Enter")  # the key b means a letter here
-        browser.wait(QUIET)
-        browser.press("n")
+        tab.press("k", "ArrowLeft", "o")
+        expect_open(tab, "#chooser")
+        tab.press("b", "i", "r", "Enter")  # the key b means a letter here
+        wait_until_saved(tab)
+        tab.press("n")
         after = order[order.index(here) + 1]
-        browser.wait(QUIET)
+        wait_until_saved(tab)
         wanted = {
             usual[0]: ("accept", issues.at[usual[0], "suggested_label"]),
             here: ("relabel", CLASSES[1]),
             after: ("outside", ""),
         }
         assert stands(made.folder) == wanted
-        browser.press("u")
-        browser.wait(f"document.querySelector('#card-{after}').dataset.state === ''")
-        assert chosen(browser) == after  # back on the image that is open again
-        browser.press("u")  # what was kept first comes back
-        browser.wait(f"document.querySelector('#card-{here}').dataset.state === 'keep'")
+        tab.press("u")
+        expect_state(tab, after, "")
+        assert selected(tab) == after  # back on the image that is open again
+        tab.press("u")  # what was kept first comes back
+        expect_state(tab, here, "keep")
         wanted = {usual[0]: wanted[usual[0]], here: ("keep", issues.at[here, "given_label"])}
         assert stands(made.folder) == wanted
-        assert browser.run("document.querySelector('#bar').value") == 2
+        assert tab.run("document.querySelector('#bar').value") == 2
 
         # The images beside it are those of the row; zoom and help open and close.
-        browser.press("ArrowDown")
-        near = issues.at[chosen(browser), "near_suggested"].split()
-        sources = browser.wait(
-            "(found => found.length && found)"
-            "([...document.querySelectorAll('#near_suggested img')].map(i => i.src))"
-        )
+        tab.press("ArrowDown")
+        near = issues.at[selected(tab), "near_suggested"].split()
+        beside = page.locator("#near_suggested img")
+        expect(beside).to_have_count(len(near))
+        sources = beside.evaluate_all("images => images.map(image => image.src)")
         assert [source.rpartition("/")[2] for source in sources] == near
-        shoot(browser, "grid", *EVERY)
-        browser.press("z")
-        browser.wait("document.querySelector('#zoom').open")
-        browser.press("ArrowRight")
-        browser.wait(f"document.querySelector('#largest').src.endsWith('/{chosen(browser)}')")
-        shoot(browser, "zoom")
-        browser.press("z", "?")
-        browser.wait("document.querySelector('#help').open")
-        browser.press("a")  # does nothing there
-        shoot(browser, "help")
-        browser.press("Escape", "o")
-        shoot(browser, "choose")
-        browser.press("Escape")
-        browser.choose("sort", "class")
-        browser.wait("!!document.querySelector('.group')")
-        shoot(browser, "class")
+        shoot(tab, "grid", *EVERY)
+        tab.press("z")
+        expect_open(tab, "#zoom")
+        tab.press("ArrowRight")
+        expect(page.locator("#largest")).to_have_attribute("src", re.compile(rf"/{selected(tab)}$"))
+        shoot(tab, "zoom")
+        tab.press("z", "?")
+        expect_open(tab, "#help")
+        tab.press("a")  # does nothing there
+        shoot(tab, "help")
+        tab.press("Escape", "o")
+        shoot(tab, "choose")
+        tab.press("Escape")
+        page.select_option("#sort", "class")
+        expect(page.locator(".group")).not_to_have_count(0)
+        shoot(tab, "class")
 
         # Nothing is lost by loading the page again.
-        browser.call("Page.reload")
-        browser.wait("document.querySelector('#tally')?.textContent.startsWith('2 of')")
-        marks = browser.run(CARDS)
+        page.reload()
+        expect_decided(tab, 2)
+        marks = tab.run(CARDS)
         assert marks[str(usual[0])] == ["accept", f"✓ {wanted[usual[0]][1]}"]
         assert marks[str(here)][0] == "keep"
-        leave(browser)
+        leave(tab)
 
     with reviewing(made.folder) as (address, running):
         # 200 decisions, and the server is killed in the middle of them.
-        browser.shape(600, 400)  # less to draw
-        browser.open(address)
-        browser.choose("size", "240")
-        browser.choose("state", "undecided")
-        browser.wait("document.querySelectorAll('.card').length > 200")
+        tab.resize(600, 400)  # less to draw
+        tab.open(address)
+        page.select_option("#size", "240")
+        page.select_option("#state", "undecided")
+        tab.wait("document.querySelectorAll('.card').length > 200")
+        tab.run("document.activeElement.blur()")
         for k in range(200):
-            browser.press("akn"[k % 3])
-            if k > 100 and running.poll() is None and browser.run(SAVED) > 100:
+            tab.press("akn"[k % 3])
+            if k > 100 and running.poll() is None and page.locator(SAVED).count() > 100:
                 running.kill()
                 running.wait()
-        browser.wait(QUIET)
-        marks = browser.run(CARDS)
+        wait_until_saved(tab)
+        marks = tab.run(CARDS)
         told = {int(number): mark for number, mark in marks.items() if mark[0]}
         saved = {number: mark for number, mark in told.items() if mark[0] != "failed"}
         assert len(told) == 200
         assert 100 < len(saved) < 200
-        assert "the server does not answer" in browser.run(
-            "document.querySelector('#news').textContent"
-        )
-        shoot(browser, "failed")
+        expect(page.locator("#news")).to_contain_text("the server does not answer")
+        shoot(tab, "failed")
 
     kept = stands(made.folder)
     for number, (action, mark) in saved.items():
@@ -200,22 +203,20 @@ def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
 
     with reviewing(made.folder) as (address, _):
         # A new server goes on where the old one was.
-        browser.open(address)
-        browser.errors.clear()  # of requests that the old one did not answer
-        browser.wait(f"document.querySelector('#tally').textContent.startsWith('{len(kept)} of')")
-        browser.choose("state", "undecided")
-        browser.wait(
-            f"document.querySelector('#where').textContent.endsWith('of {len(issues) - len(kept)}')"
-        )
+        tab.open(address)
+        expect_decided(tab, len(kept))
+        page.select_option("#state", "undecided")
+        expect_shown(tab, len(issues) - len(kept))
+        tab.run("document.activeElement.blur()")
         first = [n for n in issues.index if n not in kept]
-        assert chosen(browser) == first[0]
-        browser.shape(600, 400)
+        assert selected(tab) == first[0]
+        tab.resize(600, 400)
         # Deciding a page of undecided ones leads to the next ones, without a gap.
-        browser.press(*["k"] * 60)
-        browser.wait(f"document.querySelector('.card').id === 'card-{first[60]}'")
+        tab.press(*["k"] * 60)
+        expect(cards.first).to_have_id(f"card-{first[60]}")
         decided = stands(made.folder)
         assert set(decided) == {*kept, *first[:60]}
-        leave(browser)
+        leave(tab)
 
     out = tmp_path / "out"
     words = [sys.executable, "-m", "drpl", "apply", str(made.folder), "-o", str(out), "--links"]
@@ -232,29 +233,29 @@ def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
     assert changed == {n for n, (action, _) in decided.items() if action != "keep"}
 
 
-def test_touch_and_mouse(browser: Browser, tmp_path: Path) -> None:
+def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:
     made = make(tmp_path, 60)
     issues = Cleaned.load(made.folder).issues
     second = int(issues.index[1])
     with reviewing(made.folder) as (address, _):
-        browser.shape(390, 844)
-        browser.open(address)
-        browser.click(f"#card-{second}")
-        assert chosen(browser) == second
-        browser.click("#keep")
-        browser.wait(f"document.querySelector('#card-{second}').dataset.state === 'keep'")
-        browser.click(f"#card-{second}")
-        browser.click("#retract")
-        browser.wait(f"document.querySelector('#card-{second}').dataset.state === ''")
-        browser.click("#look")
-        browser.wait("document.querySelector('#zoom').open")
-        browser.click("#caption")
-        browser.wait("!document.querySelector('#zoom').open")
-        leave(browser)
+        tab.resize(390, 844)
+        tab.open(address)
+        tab.page.click(f"#card-{second}")
+        assert selected(tab) == second
+        tab.page.click("#keep")
+        expect_state(tab, second, "keep")
+        tab.page.click(f"#card-{second}")
+        tab.page.click("#retract")
+        expect_state(tab, second, "")
+        tab.page.click("#look")
+        expect_open(tab, "#zoom")
+        tab.page.click("#caption")
+        expect_open(tab, "#zoom", opened=False)
+        leave(tab)
     assert stands(made.folder) == {}
 
 
-def test_the_page_without_server(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_without_server(tab: Tab, tmp_path: Path) -> None:
     evil = '<img src=x onerror="document.title=1">, é'
     made = make(tmp_path, 60)
     (made.photos / "ash").rename(made.photos / evil)
@@ -269,33 +270,34 @@ def test_the_page_without_server(browser: Browser, tmp_path: Path) -> None:
     )
     issues = Cleaned.load(made.folder).issues
     assert evil in set(issues["given_label"])
-    page = tmp_path / "page.html"
+    file = tmp_path / "page.html"
     words = [sys.executable, "-m", "drpl", "review", str(made.folder)]
-    subprocess.run([*words, "--page", str(page), "--who", "Eve"], check=True, capture_output=True)
-    browser.open(page.as_uri())
-    browser.wait("document.querySelectorAll('.card').length > 5")
-    assert browser.run("document.title") == "Review cleaned"
+    subprocess.run([*words, "--page", str(file), "--who", "Eve"], check=True, capture_output=True)
+    page = tab.page
+    tab.open(file.as_uri())
+    tab.wait("document.querySelectorAll('.card').length > 5")
+    assert page.title() == "Review cleaned"
     order = [int(number) for number in issues.index[:6]]
-    browser.press("k", "n", "k", "u", "ArrowRight", "o")
-    browser.press("<", "i", "Enter")
-    browser.wait(QUIET)
+    tab.press("k", "n", "k", "u", "ArrowRight", "o")
+    tab.press("<", "i", "Enter")
+    wait_until_saved(tab)
     expected = {
         order[0]: ("keep", issues.at[order[0], "given_label"]),
         order[1]: ("outside", ""),
         order[3]: ("relabel", evil),
     }
-    browser.choose("sort", "class")
-    browser.wait("!!document.querySelector('.group')")
-    browser.choose("state", "decided")
-    browser.wait("document.querySelectorAll('.card').length === 3")
-    shoot(browser, "file")
-    browser.call("Page.reload")
-    browser.wait("document.querySelector('#tally')?.textContent.startsWith('3 of')")
-    assert browser.run("document.querySelectorAll('img[src=x]').length") == 0
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
-    browser.click("#save")
-    wait_for(tmp_path / "decisions.csv")
-    leave(browser)
+    page.select_option("#sort", "class")
+    expect(page.locator(".group")).not_to_have_count(0)
+    page.select_option("#state", "decided")
+    expect(page.locator(".card")).to_have_count(3)
+    shoot(tab, "file")
+    page.reload()
+    expect_decided(tab, 3)
+    assert page.locator("img[src=x]").count() == 0
+    with page.expect_download() as download:
+        page.click("#save")
+    download.value.save_as(tmp_path / "decisions.csv")
+    leave(tab)
     taken = subprocess.run(
         [*words, "--import", str(tmp_path / "decisions.csv")],
         check=True, capture_output=True, text=True,

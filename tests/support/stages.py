@@ -1,0 +1,48 @@
+"""A linear network and a few vectors: enough to check one epoch of a stage by hand."""
+
+import torch
+from torch import Tensor, nn
+
+from drpl.data.images import TensorImages
+from drpl.data.transforms import Normalise
+from drpl.randomness import rng
+from drpl.training.feed import Feed
+from drpl.training.stage import Stage
+
+Steps = list[dict[str, float]]
+
+
+def make_feed(epoch: int, batch: int = 24, samples: int = 24) -> Feed:
+    """Vectors of four numbers, the same in every epoch."""
+    images = TensorImages(torch.randn(samples, 4, generator=rng("x")))
+    view = Normalise((0.0,) * 4, (1.0,) * 4)
+    return Feed(images, view, view, batch, epoch, (1, "test"), torch.device("cpu"))
+
+
+def make_net(seed: int = 1) -> nn.Module:
+    """Of three classes."""
+    torch.manual_seed(seed)
+    return nn.Linear(4, 3)
+
+
+def scale_weights(stage: Stage, factor: float) -> None:
+    """As if an optimiser had changed them."""
+    with torch.no_grad():
+        next(stage.parameters()).mul_(factor)
+
+
+def first_batch(epoch: int, samples: int = 24) -> tuple[Tensor, Tensor]:
+    """What an epoch in one batch shows: the vectors and the samples' numbers."""
+    x, i = next(iter(make_feed(epoch, samples, samples)()))
+    return x, i
+
+
+def pass_epoch(stage: Stage, feed: Feed, processes: int = 1) -> Steps:
+    """The terms of an epoch whose gradients are taken but not followed."""
+    steps = []
+    stage.train()
+    for terms in stage.epoch(feed):
+        stage.zero_grad()
+        (torch.stack(list(terms.values())).sum() / processes).backward()
+        steps.append({name: term.item() for name, term in terms.items()})
+    return steps
