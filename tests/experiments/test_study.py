@@ -33,12 +33,12 @@ NOISE = "uniform:0.2+ood:0.1"
 METHODS = ("cross_entropy", "drpl")
 
 
-def settings(epochs: int = 2) -> list[str]:
+def settings(epochs: int = 2) -> dict[str, Any]:
     """Short trainings of both methods."""
-    found = ["width=4", "flip=false"]
+    found: dict[str, Any] = {"width": 4, "flip": False}
     for method in METHODS:
-        schema = KNOWN[method].load().Config
-        found += [f"{method}:{text}" for text in as_texts(shortened(schema, epochs))]
+        short = shortened(KNOWN[method].load().Config, epochs)
+        found |= {f"{method}:{name}": value for name, value in short.items()}
     return found
 
 

@@ -16,7 +16,7 @@ from drpl.data.dataset import DatasetSplits
 from drpl.detection.mixture import BetaMixture, Scale
 from drpl.methods import bootstrap, mixup
 from drpl.randomness import rng
-from drpl.training.evaluate import losses
+from drpl.training.evaluate import label_losses
 from drpl.training.losses import cross_entropy, from_uniform, one_hot
 from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, scale_weights
 from tests.support.tiny import read_preset, tiny_config
@@ -95,7 +95,7 @@ def test_the_mixture_is_refitted_only_when_it_will_be_used() -> None:
     pass_epoch(stage, make_feed(2))
     view = make_feed(2)
     list(view())  # the look comes after the pass
-    m = BetaMixture.fit(losses(view.look(stage.net, augmented=True), LABELS))
+    m = BetaMixture.fit(label_losses(view.predict_all(stage.net, augmented=True), LABELS))
     assert m.scale
     wanted = [m.alpha, m.beta, m.weight, (m.scale.lo, m.scale.hi)]
     assert torch.equal(stage.fitted, torch.tensor(wanted, dtype=torch.float64))
@@ -108,10 +108,12 @@ def test_w_is_the_clipped_posterior_of_the_loss_in_evaluation_mode() -> None:
     body = nn.Sequential(nn.BatchNorm1d(4), make_net())
     stage = bootstrap.Bootstrap(body, GIVEN, make_config())
     x, i = first_batch(3)
-    assert torch.allclose(stage.noisy(x, i), torch.tensor(1e-4))  # no mixture yet: all are clean
+    assert torch.allclose(
+        stage.estimate_noise(x, i, make_feed(3)), torch.tensor(1e-4)
+    )  # no mixture yet: all are clean
     pass_epoch(stage, make_feed(2))
     before = stage.state_dict()["net.0.running_mean"].clone()
-    w = stage.noisy(x, i)
+    w = stage.estimate_noise(x, i, make_feed(3))
     assert torch.equal(before, stage.state_dict()["net.0.running_mean"])
     assert stage.net.training
     with torch.no_grad():
@@ -152,7 +154,7 @@ def test_soft_to_hard_first_mixes_by_w_then_doubts_then_hardens() -> None:
 def test_guided_pairs_favour_the_clean_image() -> None:
     x, t = torch.randn(6, 2, 3, 3, generator=rng("x")), one_hot(torch.arange(6) % 3, 3)
     w = torch.tensor([0.9, 0.1, 0.5, 0.0, 0.3, 1 - 1e-4])[:, None]
-    mixed, targets = bootstrap.guided(x, t, w, 0.25, rng("pairs"))
+    mixed, targets = bootstrap.mix_by_noise(x, t, w, 0.25, rng("pairs"))
     partner = torch.randperm(6, generator=rng("pairs"))
     for k, other in enumerate(partner.tolist()):
         own, theirs = 1 - float(w[k]), 1 - float(w[other])
@@ -181,6 +183,6 @@ def test_the_gradient_is_that_of_the_loss() -> None:
 def test_presets_follow_the_paper() -> None:
     c = read_preset(bootstrap.Config, "bootstrap", "cifar10")
     assert (c.begin, c.kind, c.alpha, c.prior) == (106, "hard", 32, 1)
-    assert [c.schedule.rate(e) for e in (99, 100, 249, 250)] == [0.1, 0.01, 0.01, 0.001]
+    assert [c.schedule.lr_at(e) for e in (99, 100, 249, 250)] == [0.1, 0.01, 0.01, 0.001]
     assert read_preset(bootstrap.Config, "bootstrap", "webvision").begin == 102
     assert read_preset(bootstrap.Config, "bootstrap", "cifar10", "released").lookup

@@ -18,8 +18,8 @@ from drpl.noise.inject import inject
 from drpl.registry import METHODS
 from drpl.runs.dry_run import dry_run
 from drpl.training import checkpoint
-from tests.support.killing import Killed, kill_in_second_epoch
-from tests.support.tiny import Settings, read_preset, tiny_config, tiny_pixels
+from tests.support.killing import Killed, KillInSecondEpoch
+from tests.support.tiny import read_preset, tiny_config, tiny_pixels
 
 
 def is_oracle(method: str) -> bool:
@@ -33,17 +33,20 @@ oracle = pytest.mark.parametrize("method", [m for m in METHODS if is_oracle(m)])
 
 
 def trained(
-    method: str, data: DatasetSplits, out: Path, settings: Settings | None = None, epochs: int = 3
+    method: str,
+    data: DatasetSplits,
+    out: Path,
+    *,
+    epochs: int = 3,
+    on_epoch: Callable[[str, int], None] | None = None,
 ) -> drpl.Result:
-    return drpl.train(
-        data,
-        method=method,
-        config=tiny_config(method, epochs, settings or {}),
-        noise="uniform:0.3",
-        out=out,
-        save_every=0,
-        quiet=True,
-    )
+    execution = drpl.Execution(folder=out, save_every=0, quiet=True, on_epoch=on_epoch)
+    return drpl.execute(experiment(method, data, epochs), execution)
+
+
+def experiment(method: str, data: DatasetSplits, epochs: int = 3) -> drpl.Experiment:
+    config = tiny_config(method, epochs)
+    return drpl.Experiment.build(data, method=method, config=config, noise="uniform:0.3")
 
 
 @pytest.fixture(scope="session")
@@ -79,19 +82,14 @@ def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Pat
 
 @every_method
 def test_resumes_to_the_last_bit_after_any_epoch(
-    method: str,
-    tiny: DatasetSplits,
-    finished: Finished,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    method: str, tiny: DatasetSplits, finished: Finished, tmp_path: Path
 ) -> None:
     """Every attempt dies in its second epoch, before that epoch is saved."""
-    start_attempt, attempts = kill_in_second_epoch(monkeypatch), 0
+    attempts = 0
     while not (tmp_path / "result.json").exists():
-        start_attempt()
         attempts += 1
         try:
-            trained(method, tiny, tmp_path)
+            trained(method, tiny, tmp_path, on_epoch=KillInSecondEpoch())
         except Killed:
             assert attempts < 100
     assert attempts > 2
@@ -197,7 +195,7 @@ def test_truth_never_changes_training(
 def test_a_dry_run_foresees_the_stages(
     method: str, tiny: DatasetSplits, finished: Finished
 ) -> None:
-    plan = dry_run(tiny, method=method, config=tiny_config(method), noise="uniform:0.3")
+    plan = dry_run(experiment(method, tiny))
     foreseen = [
         (stage.stage, epoch) for stage in plan.stages for epoch in range(1, stage.epochs + 1)
     ]

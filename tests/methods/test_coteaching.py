@@ -27,17 +27,17 @@ def make_config(**settings: Any) -> coteaching.Config:
 
 def test_forgetting_rises_to_its_rate() -> None:
     c = make_config(forget_rate=0.4, ramp=4)
-    assert [c.kept(epoch) for epoch in (1, 2, 3, 4, 5, 99)] == pytest.approx(
+    assert [c.kept_share(epoch) for epoch in (1, 2, 3, 4, 5, 99)] == pytest.approx(
         [0.9, 0.8, 0.7, 0.6, 0.6, 0.6]
     )
 
 
 def test_the_easiest_are_those_of_least_loss() -> None:
     each = torch.tensor([3.0, 1, 2, 0, 5, 4, 7, 6, 9, 8])
-    assert set(each[coteaching.easiest(each, 0.7)].tolist()) == set(range(7))
-    assert coteaching.easiest(each, 0.1).tolist() == [3]
-    assert coteaching.easiest(each, 0.0).tolist() == [3]
-    assert len(coteaching.easiest(each, 1.0)) == 10
+    assert set(each[coteaching.select_easiest(each, 0.7)].tolist()) == set(range(7))
+    assert coteaching.select_easiest(each, 0.1).tolist() == [3]
+    assert coteaching.select_easiest(each, 0.0).tolist() == [3]
+    assert len(coteaching.select_easiest(each, 1.0)) == 10
 
 
 def test_each_network_learns_what_its_peer_finds_easy() -> None:
@@ -76,7 +76,10 @@ def test_the_gradient_is_that_of_the_loss() -> None:
 
     def teach(first: Tensor, second: Tensor) -> Tensor:
         a, b = (functional.cross_entropy(z, labels, reduction="none") for z in (first, second))
-        return a[coteaching.easiest(b, 0.5)].mean() + b[coteaching.easiest(a, 0.5)].mean()
+        return (
+            a[coteaching.select_easiest(b, 0.5)].mean()
+            + b[coteaching.select_easiest(a, 0.5)].mean()
+        )
 
     logits = [
         torch.randn(6, 4, generator=rng(name), dtype=torch.float64, requires_grad=True)

@@ -10,7 +10,7 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.transforms import Normalise
 from drpl.detection.evidence import Evidence
-from drpl.detection.gaussians import lower
+from drpl.detection.gaussians import fit_lower_gaussian
 from drpl.errors import TrainingError
 from drpl.methods import dividemix as method
 from drpl.networks.ensemble import Ensemble
@@ -49,7 +49,7 @@ class Told(Feed):
 
     looks: list[Tensor]
 
-    def look(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
+    def predict_all(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         return self.looks.pop(0)
 
 
@@ -88,7 +88,7 @@ def test_sharpening() -> None:
 
 def test_refinement_believes_a_label_by_w() -> None:
     given, own = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.2, 0.8], [0.2, 0.8]])
-    q = method.refined(torch.tensor([1.0, 0.25]), given, own)
+    q = method.refine(torch.tensor([1.0, 0.25]), given, own)
     assert torch.allclose(q, torch.tensor([[1.0, 0.0], [0.25 + 0.75 * 0.2, 0.75 * 0.8]]))
 
 
@@ -102,33 +102,35 @@ def test_the_weight_of_guesses_rises_over_the_ramp() -> None:
 def test_the_lower_of_two_heaps_is_the_clean_one(reverse: bool) -> None:
     low = 0.1 + 0.03 * torch.randn(60, generator=rng("low"))
     high = 0.8 + 0.05 * torch.randn(40, generator=rng("high"))
-    w = lower(torch.cat([high, low] if reverse else [low, high]))
+    w = fit_lower_gaussian(torch.cat([high, low] if reverse else [low, high]))
     clean = torch.arange(100) >= 40 if reverse else torch.arange(100) < 60
     assert bool((w[clean] > 0.95).all())
     assert bool((w[~clean] < 0.05).all())
 
 
 def test_equal_losses_keep_every_label_and_bad_ones_are_said() -> None:
-    assert bool((lower(torch.zeros(30)) > 0.5).all())
+    assert bool((fit_lower_gaussian(torch.zeros(30)) > 0.5).all())
     with pytest.raises(TrainingError, match="not finite: training diverged"):
-        lower(torch.tensor([0.1, float("nan"), 0.3]))
+        fit_lower_gaussian(torch.tensor([0.1, float("nan"), 0.3]))
 
 
 def test_losses_are_scaled_and_averaged_over_the_last_epochs() -> None:
     stage, *_ = stage_of(config(average_losses=2))  # warm-up is over after epoch 2
     ramp = torch.linspace(1, 3, SAMPLES)
     unit = torch.linspace(0, 1, SAMPLES)
-    assert torch.allclose(stage.scaled([ramp, ramp.flip(0)], 3), torch.stack([unit, unit.flip(0)]))
-    assert torch.allclose(stage.scaled([ramp**2] * 2, 4)[0], (unit + (ramp**2 - 1) / 8) / 2)
-    assert torch.allclose(stage.scaled([ramp] * 2, 5)[0], (unit + (ramp**2 - 1) / 8) / 2)
-    assert torch.allclose(stage.scaled([ramp] * 2, 6)[1], unit)  # the oldest is gone
+    assert torch.allclose(
+        stage.scale_losses([ramp, ramp.flip(0)], 3), torch.stack([unit, unit.flip(0)])
+    )
+    assert torch.allclose(stage.scale_losses([ramp**2] * 2, 4)[0], (unit + (ramp**2 - 1) / 8) / 2)
+    assert torch.allclose(stage.scale_losses([ramp] * 2, 5)[0], (unit + (ramp**2 - 1) / 8) / 2)
+    assert torch.allclose(stage.scale_losses([ramp] * 2, 6)[1], unit)  # the oldest is gone
 
 
 @pytest.mark.parametrize("alpha", [0.5, 4.0])
 def test_a_mixed_row_is_mostly_itself(alpha: float) -> None:
     own = []
     for k in range(50):
-        _, t = mixup(torch.zeros(6, 1), torch.eye(6), alpha, rng(k), mostly_own=True)
+        _, t, _ = mixup(torch.zeros(6, 1), torch.eye(6), alpha, rng(k), mostly_own=True)
         assert torch.allclose(t.sum(1), torch.ones(6))
         own.append(float(t.diagonal().min()))
     assert min(own) >= 0.5
@@ -179,16 +181,12 @@ def test_the_optimiser_leaves_the_network_without_gradient_alone() -> None:
     stage = FirstOnly((Noting(), Noting()), LABELS, CLASSES, config())
     feed = told(EARLY, EARLY)
     schedule = SCHEDULE.model_copy(update={"epochs": 2, "weight_decay": 0.1})
-    epochs = fit(
-        stage,
-        feed.images,
-        feed.augment,
-        feed.still,
-        schedule,
-        key=(1,),
-        device=CPU,
-        optimizer=schedule.optimizer(stage.parameters()),
-    )
+
+    def open_feed(epoch: int) -> Feed:
+        view = feed.eval_transform
+        return Feed(feed.images, view, view, schedule.batch_size, epoch, (1,), CPU)
+
+    epochs = fit(stage, open_feed, schedule, schedule.make_optimizer(stage.parameters()))
     next(epochs)  # both move and gather momentum
     before = [{k: v.clone() for k, v in net.state_dict().items()} for net in stage.net.members]
     next(epochs)
@@ -201,11 +199,13 @@ def test_the_optimiser_leaves_the_network_without_gradient_alone() -> None:
 
 def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step, nothing mixed: refinement, guesses, three terms."""
-    monkeypatch.setattr(method, "mixup", lambda x, q, *_, **__: (x, q))
+    monkeypatch.setattr(method, "mixup", lambda x, q, *_, **__: (x, q, torch.arange(len(x))))
     stage, first, second = stage_of(config(lambda_u=8.0, ramp=4.0, temperature=0.5))
     feed = told(EARLY, EARLY, epoch=4)  # the second epoch after the warm-up: 8 (4 - 1 - 2) / 4
     images = feed.images.load(torch.arange(SAMPLES))
-    w = lower(stage.scaled([-believing(EARLY).gather(1, LABELS[:, None])[:, 0]] * 2, 4)[1])
+    w = fit_lower_gaussian(
+        stage.scale_losses([-believing(EARLY).gather(1, LABELS[:, None])[:, 0]] * 2, 4)[1]
+    )
     terms = next(iter(stage.epoch(feed)))
     own = [samples for samples, training, gradient in first.shown if training and not gradient]
     x, u = torch.tensor(own[0]), torch.tensor(own[2])
@@ -252,11 +252,11 @@ def test_the_warm_up_has_double_batches_and_may_punish_confidence() -> None:
 
 
 def test_nobody_left_without_a_label_or_nobody_with_one() -> None:
-    labelled, guessed = method.divided(torch.ones(SAMPLES), 0.5)
+    labelled, guessed = method.divide(torch.ones(SAMPLES), 0.5)
     assert labelled.tolist() == guessed.tolist() == list(range(SAMPLES))
     with pytest.raises(TrainingError, match="only 3 of 24 samples keep"):
-        method.divided((torch.arange(SAMPLES) < 3).float(), 0.5)
-    labelled, guessed = method.divided(torch.where(EARLY, 0.5, 0.6), 0.5)
+        method.divide((torch.arange(SAMPLES) < 3).float(), 0.5)
+    labelled, guessed = method.divide(torch.where(EARLY, 0.5, 0.6), 0.5)
     assert guessed.tolist() == EARLY.nonzero().flatten().tolist()  # 0.5 itself is not enough
 
 
@@ -264,12 +264,12 @@ def test_the_authors_settings() -> None:
     ten = read_preset(method.Config, "dividemix", "cifar10")
     assert (ten.begin, ten.alpha, ten.lambda_u, ten.p_threshold) == (10, 4, 25, 0.5)
     assert (ten.schedule.epochs, ten.schedule.batch_size) == (300, 64)
-    assert (ten.schedule.rate(150), ten.schedule.rate(151)) == (0.02, 0.002)
+    assert (ten.schedule.lr_at(150), ten.schedule.lr_at(151)) == (0.02, 0.002)
     assert ten.schedule.weight_decay == 5e-4
     assert read_preset(method.Config, "dividemix", "cifar100").begin == 30
     web = read_preset(method.Config, "dividemix", "webvision")
     assert (web.begin, web.alpha, web.lambda_u, web.schedule.epochs) == (1, 0.5, 0, 80)
-    assert (web.schedule.rate(40), web.schedule.rate(41)) == (0.01, 0.001)
+    assert (web.schedule.lr_at(40), web.schedule.lr_at(41)) == (0.01, 0.001)
     assert web.schedule.batch_size == 32
 
 
@@ -312,12 +312,10 @@ def test_too_few_labelled_samples_are_said(tiny: DatasetSplits, tmp_path: Path) 
 
 
 def test_a_dry_run_counts_the_passes_of_both_networks(tiny: DatasetSplits) -> None:
-    settings = tiny_config("dividemix", 4)
+    config = tiny_config("dividemix", 4)
+    experiment = drpl.Experiment.build(tiny, method="dividemix", config=config, noise="uniform:0.3")
     speeds: dict[Any, Any] = {}
-    plans = [
-        dry_run(tiny, method="dividemix", config=settings, noise="uniform:0.3", speeds=speeds)
-        for _ in range(2)
-    ]
+    plans = [dry_run(experiment, speeds=speeds) for _ in range(2)]
     first, again = (plan.stages for plan in plans)
     assert [stage.stage for stage in first] == ["train"]
     assert first[0].epochs == 4

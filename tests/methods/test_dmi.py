@@ -83,5 +83,5 @@ def test_hopeless_samples_give_finite_losses_and_gradients(dtype: torch.dtype) -
 def test_presets_follow_the_paper() -> None:
     c = read_preset(dmi.Config, "dmi", "cifar100").schedule
     assert c.epochs == 100
-    assert {c.rate(epoch) for epoch in range(1, 101)} == {1e-6}
+    assert {c.lr_at(epoch) for epoch in range(1, 101)} == {1e-6}
     assert read_preset(dmi.Config, "dmi", "cifar10", "released").schedule.batch_size == 256

@@ -10,7 +10,6 @@ import torch
 
 import drpl
 from drpl.data.dataset import DatasetSplits
-from drpl.data.reduced import taken
 from drpl.methods import drpl as method
 from tests.support.tiny import read_preset, tiny_config
 
@@ -34,8 +33,8 @@ def test_the_papers_schedules() -> None:
     )
     assert [part.epochs for part in parts] == [130, 10, 175, 10, 300]
     assert sum(part.epochs for part in parts) == 625
-    assert c.relabel_schedule.rate(74) == 0.1
-    assert c.relabel_schedule.rate(75) == 0.01
+    assert c.relabel_schedule.lr_at(74) == 0.1
+    assert c.relabel_schedule.lr_at(75) == 0.01
     assert (c.first_threshold, c.second_threshold, c.relabel.begin) == (0.1, 0.5, 70)
     im = read_preset(method.Config, "drpl", "imagenet32")
     assert (im.first_threshold, im.relabel.begin, im.relabel_schedule.epochs) == (0.05, 40, 100)
@@ -99,7 +98,7 @@ def test_an_estimated_prior_pulls_less_where_classes_are_unequal(
 ) -> None:
     rare = (tiny.train.labels == 2).nonzero().flatten()[5:].tolist()
     kept = torch.tensor([i for i in range(len(tiny.train)) if i not in rare])
-    unequal = replace(tiny, train=taken(tiny.train, kept))
+    unequal = replace(tiny, train=tiny.train.select(kept))
     pulls = {}
     for prior in ("uniform", "estimate"):
         config = tiny_config("drpl", 3, {"prior": prior})

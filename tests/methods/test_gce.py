@@ -10,14 +10,14 @@ from torch import Tensor, nn
 import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.methods import gce
-from drpl.training.evaluate import losses
+from drpl.training.evaluate import label_losses
 from tests.support.equations import LABELS, LOGITS, check_gradient, check_hopeless
 from tests.support.stages import make_feed, make_net
 from tests.support.tiny import make_schedule, read_preset, tiny_config
 
 
 def gce_loss(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
-    return gce.generalised(-losses(logits.log_softmax(1), labels), q).mean()
+    return gce.generalised(-label_losses(logits.log_softmax(1), labels), q).mean()
 
 
 def test_generalised_cross_entropy_lies_between_two_losses() -> None:
@@ -38,7 +38,7 @@ def test_only_probable_labels_count_when_truncated() -> None:
     assert gce.probable(log_probs, torch.tensor([0, 0, 0]), 0.5).tolist() == [True, False, False]
     assert float(gce.generalised(torch.tensor(0.5).log(), 0.7)) == pytest.approx(0.54918, abs=5e-6)
     stage = make_stage(truncate=True, k=0.4, prune_from=2)
-    p = make_feed(2).look(stage.net).exp()[torch.arange(24), stage.labels]
+    p = make_feed(2).predict_all(stage.net).exp()[torch.arange(24), stage.labels]
     assert 0 < int((p > 0.4).sum()) < 24
     (terms,) = stage.epoch(make_feed(1))
     whole = ((1 - p**0.7) / 0.7 - (1 - 0.4**0.7) / 0.7).mean()
@@ -64,7 +64,7 @@ def test_nothing_is_left_out_unless_asked() -> None:
     stage = make_stage(prune_from=1)
     (terms,) = stage.epoch(make_feed(1))
     assert bool((stage.weights == 1).all())
-    p = make_feed(1).look(stage.net).exp()[torch.arange(24), stage.labels]
+    p = make_feed(1).predict_all(stage.net).exp()[torch.arange(24), stage.labels]
     assert torch.allclose(terms["gce"], ((1 - p**0.7) / 0.7).mean())
 
 

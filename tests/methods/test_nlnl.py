@@ -51,13 +51,13 @@ def test_the_loss_of_negative_learning() -> None:
 
 def test_complementary_labels_are_wrong_and_even() -> None:
     labels = torch.arange(20_000) % 5
-    wrong = nlnl.complementary(labels, 5, 3, rng("wrong"))
+    wrong = nlnl.draw_complements(labels, 5, 3, rng("wrong"))
     assert wrong.shape == (20_000, 3)
     assert not (wrong == labels[:, None]).any()
     steps = ((wrong - labels[:, None]) % 5).flatten().bincount(minlength=5)
     assert steps[0] == 0
     assert torch.allclose(steps[1:].double(), torch.tensor(15_000.0).double(), rtol=0.03)
-    assert nlnl.complementary(torch.tensor([0, 1]), 2, 4, rng()).tolist() == [[1] * 4, [0] * 4]
+    assert nlnl.draw_complements(torch.tensor([0, 1]), 2, 4, rng()).tolist() == [[1] * 4, [0] * 4]
 
 
 @pytest.mark.parametrize(("epoch", "least"), [(1, 0.0), (2, 0.0), (3, 1 / 3), (4, 1 / 3)])
@@ -65,7 +65,7 @@ def test_negative_learning_from_those_that_are_not_doubted(epoch: int, least: fl
     trust = torch.linspace(0.06, 0.94, 24)
     stage = trusting(trust, complements=2)
     x, i = first_batch(epoch)
-    wrong = nlnl.complementary(LABELS[i], 3, 2, make_feed(epoch).rng)
+    wrong = nlnl.draw_complements(LABELS[i], 3, 2, make_feed(epoch).rng)
     with torch.no_grad():
         each = nlnl.negative(stage.net(x).softmax(1), wrong)
     wanted = each[trust[i] >= least].mean()
@@ -93,7 +93,7 @@ def test_rare_classes_weigh_more() -> None:
     stage = make_stage(labels)
     assert stage.weights.tolist() == [1, 1.5, 3]
     x, i = first_batch(1)
-    wrong = nlnl.complementary(labels[i], 3, 1, make_feed(1).rng)
+    wrong = nlnl.draw_complements(labels[i], 3, 1, make_feed(1).rng)
     with torch.no_grad():
         each = nlnl.negative(stage.net(x).softmax(1), wrong)
         positive = functional.cross_entropy(stage.net(x), labels[i], stage.weights)
@@ -116,7 +116,7 @@ def test_recent_predictions_of_all_samples_are_remembered() -> None:
         seen.append(p)
         pass_epoch(stage, make_feed(epoch))
         scale_weights(stage, 1.5)
-    mean, known = stage.remembered()
+    mean, known = stage.mean_recent()
     assert known.all()
     assert torch.allclose(mean, (seen[1] + seen[2]) / 2, atol=1e-6)
 

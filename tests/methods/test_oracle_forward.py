@@ -18,7 +18,7 @@ def test_the_true_matrix_is_counted_inside_the_classes_only() -> None:
     true = torch.tensor([0, 0, 0, 0, 1, 1, 99, 1])
     given = torch.tensor([0, 0, 1, 2, 1, 0, 0, 2])
     inside = torch.tensor([True] * 6 + [False] * 2)
-    found = oracle_forward.counted(Truth(true, inside), given, 3)
+    found = oracle_forward.count_transitions(Truth(true, inside), given, 3)
     assert found.tolist() == [[0.5, 0.25, 0.25], [0.5, 0.5, 0], [0, 0, 1]]  # nobody is of class 2
 
 

@@ -27,10 +27,10 @@ def make_stage(**settings: Any) -> pencil.Pencil:
 def test_the_losses_of_pencil() -> None:
     labels = torch.tensor([0, 1])
     y = 10 * one_hot(labels, 3).double()
-    assert float(pencil.classify(LOGITS, y)) == pytest.approx(0.663324, abs=5e-7)
+    assert float(pencil.classification_loss(LOGITS, y)) == pytest.approx(0.663324, abs=5e-7)
     assert float(entropy(LOGITS.softmax(1)) / 3) == pytest.approx(0.249661, abs=5e-7)
-    assert float(pencil.compatible(y, labels)) == pytest.approx(9.0796e-5, abs=5e-10)
-    assert float(pencil.compatible(y, labels, True)) == pytest.approx(0.551502, abs=5e-7)
+    assert float(pencil.compatibility_loss(y, labels)) == pytest.approx(9.0796e-5, abs=5e-10)
+    assert float(pencil.compatibility_loss(y, labels, True)) == pytest.approx(0.551502, abs=5e-7)
 
 
 def test_phases_of_pencil() -> None:
@@ -92,16 +92,16 @@ def test_gradients_are_those_of_the_losses() -> None:
         torch.randn(6, 4, generator=rng(name), dtype=torch.float64, requires_grad=True)
         for name in ("logits", "y")
     )
-    assert gradcheck(pencil.classify, (logits, y))
-    assert gradcheck(lambda v: pencil.compatible(v, labels), y)
-    assert gradcheck(lambda v: pencil.compatible(v, labels, True), y)
+    assert gradcheck(pencil.classification_loss, (logits, y))
+    assert gradcheck(lambda v: pencil.compatibility_loss(v, labels), y)
+    assert gradcheck(lambda v: pencil.compatibility_loss(v, labels, True), y)
     assert gradcheck(lambda z: entropy(z.softmax(1)), logits)
 
 
 def test_presets_follow_the_paper() -> None:
     c = read_preset(pencil.Config, "pencil", "cifar10")
     assert (c.learn_from, c.learn_until, c.schedule.epochs) == (71, 200, 320)
-    rates = [c.schedule.rate(e) for e in (200, 201, 240, 241, 280, 281)]
+    rates = [c.schedule.lr_at(e) for e in (200, 201, 240, 241, 280, 281)]
     assert rates == [0.1, 0.2, 0.2, 0.02, 0.02, 0.002]
     assert (c.label_rate, c.compatible, c.entropy) == (600, 0.1, 0.4)
     assert read_preset(pencil.Config, "pencil", "cifar100").label_rate == 10_000

@@ -14,8 +14,8 @@ from drpl.experiments.confusion import (
     problem,
     worst,
 )
-from drpl.runs.experiment import Execution
 from drpl.noise.confusion import Confusion, average_confusion, count_confusion, read_confusion
+from drpl.runs.experiment import Execution
 from tests.support.tiny import tiny_pixels
 
 QUICK = {"schedule": {"epochs": 2, "batch_size": 16}, "width": 4, "flip": False}
@@ -76,12 +76,10 @@ def test_outside_classes_are_classes_too(open_tiny: DatasetSplits) -> None:
 def test_learning_and_collecting(
     open_tiny: DatasetSplits, tiny: DatasetSplits, tmp_path: Path
 ) -> None:
-    found = learn_confusion(
-        open_tiny, networks=2, settings=QUICK, execution=Execution(quiet=True)
-    )
+    found = learn_confusion(open_tiny, networks=2, settings=QUICK, execution=Execution(quiet=True))
     assert found.classes == ("top", "left", "middle", "dark", "light")
     assert torch.allclose(found.matrix.sum(1), torch.ones(5, dtype=torch.float64))
-    kept = learn_confusion(tiny, networks=1, settings=QUICK, quiet=True, runs=tmp_path)
+    kept = learn_confusion(tiny, networks=1, settings=QUICK, runs=tmp_path)
     again = collect_confusion(tiny, [tmp_path / "network-1"])
     assert torch.equal(again.matrix, kept.matrix)
     with pytest.raises(DataError, match="has no test set"):

@@ -1,31 +1,42 @@
 """A stage can end with the weights of its best-tested epoch."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import torch
 from torch import Tensor
 
 from drpl.data.dataset import DatasetSplits
 from drpl.methods.cross_entropy import Classify
-from drpl.noise.inject import inject
-from drpl.runs import history
 from drpl.runs.display import Display
-from drpl.runs.run import Machine, Run
+from drpl.runs.driver import FolderDriver
+from drpl.runs.experiment import Execution, Experiment
+from drpl.runs.folder import read_history
+from drpl.runs.loggers import Logs
+from drpl.runs.run import Context, Run
 from drpl.training.losses import one_hot
-from tests.support.killing import Killed, kill_in_second_epoch
+from tests.support.killing import Killed, KillInSecondEpoch
 from tests.support.tiny import make_schedule, tiny_config
 
 Weights = dict[str, Tensor]
 
 
-def fit(folder: Path, data: DatasetSplits, epochs: int, *, best: bool) -> Weights:
+def fit(
+    folder: Path,
+    data: DatasetSplits,
+    epochs: int,
+    *,
+    best: bool,
+    on_epoch: Callable[[str, int], None] | None = None,
+) -> Weights:
     """The weights after a stage that learns, then unlearns."""
-    noisy, _ = inject(data, "uniform:0.3", 1)
-    machine = Machine(torch.device("cpu"), save_every=0)
     config = tiny_config("cross_entropy")
-    run = Run(replace(data, train=noisy), config, 1, folder, machine, Display(quiet=True))
+    experiment = Experiment.build(data, method="cross_entropy", config=config, noise="uniform:0.3")
+    context, display = Context.build(experiment, torch.device("cpu")), Display(quiet=True)
+    execution = Execution(save_every=0, on_epoch=on_epoch)
+    logs = Logs(folder, (), {}, display)
+    run = Run(context, FolderDriver(context, folder, execution, display, logs))
     schedule = make_schedule(epochs, (1, 0.05), (5, 0.4), batch_size=16)
     stage = Classify(run.network(), one_hot(run.labels, run.classes))
     fitted = run.fit("pretrain", stage, schedule, best=best)
@@ -38,7 +49,7 @@ def same(a: Weights, b: Weights) -> bool:
 
 def test_best_gives_the_best_tested_epoch(tiny: DatasetSplits, tmp_path: Path) -> None:
     found = fit(tmp_path / "best", tiny, 8, best=True)
-    tested = [row["accuracy"] for row in history.read(tmp_path / "best" / "history.jsonl")]
+    tested = [row["accuracy"] for row in read_history(tmp_path / "best")]
     winner = tested.index(max(tested)) + 1
     assert winner < 8
     assert max(tested) > tested[-1]
@@ -55,16 +66,12 @@ def test_best_without_a_test_set_is_the_last(tiny: DatasetSplits, tmp_path: Path
     )
 
 
-def test_the_best_epoch_survives_being_killed(
-    tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_epoch_survives_being_killed(tiny: DatasetSplits, tmp_path: Path) -> None:
     whole = fit(tmp_path / "whole", tiny, 8, best=True)
-    start_attempt = kill_in_second_epoch(monkeypatch)
     resumed, killed = None, 0
     while resumed is None:
-        start_attempt()
         try:
-            resumed = fit(tmp_path / "killed", tiny, 8, best=True)
+            resumed = fit(tmp_path / "killed", tiny, 8, best=True, on_epoch=KillInSecondEpoch())
         except Killed:
             killed += 1
             assert killed < 8
