@@ -53,6 +53,9 @@ def test_select_classes_keeps_everything_together(traced: Dataset) -> None:
     given = traced.labels.clone()
     given[0] = 1  # shows a, is called b: neither an a nor a b
     check_rows(replace(traced, labels=given).select_classes(("a",)), [3, 6])
+    twins = replace(traced, classes=("a", "b", "a")).select_classes(("b", "a"))
+    assert twins.classes == ("b", "a", "a")
+    assert twins.labels.tolist() == [1, 0, 2] * 3
     with pytest.raises(DataError, match="no class is named 'd'"):
         traced.select_classes(("a", "d"))
 

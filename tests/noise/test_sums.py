@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from drpl.data.images import TensorImages
 from drpl.errors import ConfigError
 from drpl.noise.confusion import Confusion
 from drpl.noise.inject import make_noise
@@ -80,7 +83,7 @@ def test_instance_noise_depends_on_the_image() -> None:
     clean = numbered(900, OWN)
     generator = torch.Generator().manual_seed(1)
     pixels = torch.randint(0, 256, (2, 1, 16, 16), dtype=torch.uint8, generator=generator)
-    clean.images.pixels = pixels[torch.arange(900) // 3 % 2]  # type: ignore[attr-defined]
+    clean = replace(clean, images=TensorImages(pixels[torch.arange(900) // 3 % 2]))
     (change,) = make_noise("instance:0.5").draw(clean, rng(4, "noise"))
     together = []
     for c in range(3):

@@ -95,10 +95,13 @@ class Dataset:
         The classes are numbered anew, in the order of `names`.
         """
         part = self.select(self._is_among(names).nonzero().flatten())
+        wanted = dict.fromkeys(names)  # none twice; but two classes may share a name
+        keep = [c for name in wanted for c, own in enumerate(self.classes) if own == name]
         number = torch.full((len(self.classes),), -1)
-        number[[self.classes.index(name) for name in names]] = torch.arange(len(names))
+        number[keep] = torch.arange(len(keep))
         truth = part.truth and replace(part.truth, labels=number[part.truth.labels])
-        return replace(part, labels=number[part.labels], classes=tuple(names), truth=truth)
+        classes = tuple(self.classes[c] for c in keep)
+        return replace(part, labels=number[part.labels], classes=classes, truth=truth)
 
     def limit(self, count: int) -> "Dataset":
         """At most `count` samples: the first of each class, as many of one as of another."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import DownloadColumn, Progress
 
 from drpl.errors import DataError
 from drpl.files import explain_write_errors
@@ -54,11 +54,13 @@ def _fetch(archive: Archive, file: Path) -> None:
     try:
         with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:  # noqa: S310  the same
             _receive(answer, part, begun if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0)
-    except urllib.error.HTTPError as error:
-        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # no more to come
-            raise _make_error(archive, file, f"{error.code} {error.reason}") from error
-    except urllib.error.URLError as error:
-        raise _make_error(archive, file, str(error.reason)) from error
+    except urllib.error.URLError as error:  # also what a server refuses, with a code
+        code = getattr(error, "code", "")
+        if code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # no more to come
+            raise DataError(
+                f"cannot fetch {archive.url}: {f'{code} {error.reason}'.strip()}; try later, or "
+                f"put {archive.name} into {file.parent} yourself"
+            ) from error
     except (OSError, http.client.HTTPException) as error:
         raise DataError(
             f"the download of {archive.url} broke off after {part.stat().st_size:,} bytes, which "
@@ -82,10 +84,8 @@ def _receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
     with (
         part.open("r+b") as file,
         Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
+            *Progress.get_default_columns(),
             DownloadColumn(),
-            TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
         ) as bars,
@@ -100,14 +100,6 @@ def _receive(answer: http.client.HTTPResponse, part: Path, begun: int) -> None:
             bars.update(task, advance=len(block))
         if total is not None and file.tell() < total:
             raise http.client.IncompleteRead(b"", total - file.tell())
-
-
-def _make_error(archive: Archive, file: Path, reason: str) -> DataError:
-    """What to say when nothing came."""
-    return DataError(
-        f"cannot fetch {archive.url}: {reason}; try later, or put {archive.name} into "
-        f"{file.parent} yourself"
-    )
 
 
 def _compute_md5(file: Path) -> str:

@@ -6,6 +6,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import accumulate
 from math import prod
 from pathlib import Path
@@ -32,15 +33,8 @@ Broken = dict[int, str]  # index of a file -> its path and what is wrong with it
 class Images(Protocol):
     """A fixed number of images (or vectors) of one shape, by index."""
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(channels, height, width), or (features,)."""
-        ...
-
-    @property
-    def ahead(self) -> int:
-        """How many batches are worth loading before they are asked for."""
-        ...
+    shape: tuple[int, ...]  # (channels, height, width), or (features,)
+    ahead: int  # how many batches are worth loading before they are asked for
 
     def __len__(self) -> int: ...
 
@@ -55,12 +49,7 @@ class TensorImages:
     ahead = 0
 
     def __init__(self, pixels: Tensor) -> None:
-        self.pixels = pixels
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(channels, height, width), or (features,)."""
-        return tuple(self.pixels.shape[1:])
+        self.pixels, self.shape = pixels, tuple(pixels.shape[1:])
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -80,12 +69,8 @@ class FileImages:
     ) -> None:
         self.paths = tuple(map(str, paths))  # relative to `root`
         self.root, self.size, self.channels = str(root), size, channels
+        self.shape: tuple[int, ...] = (channels, size, size)
         self._threads = ThreadPoolExecutor(THREADS)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(channels, height, width)."""
-        return (self.channels, self.size, self.size)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -138,6 +123,7 @@ class FileStates:
         states = [read_state(os.path.join(self.root, name)) for name in self.names]  # noqa: PTH118
         return np.array(states, np.int64).reshape(-1, 2)
 
+    @cached_property
     def fingerprint(self) -> str:
         """A text that is another one for other names, sizes or times."""
         hashed = hashlib.sha256(self.states.tobytes())
@@ -147,9 +133,10 @@ class FileStates:
 
     def check(self, index: NDArray[Any]) -> None:
         """Raise if a file that is read for the first time has changed; the next run sees it."""
-        for i in index[self.unchecked[index]].tolist():
+        fresh = index[self.unchecked[index]]
+        for i, state in zip(fresh.tolist(), self.states[fresh].tolist(), strict=True):
             path = os.path.join(self.root, self.names[i])  # noqa: PTH118
-            if read_state(path) != tuple(self.states[i].tolist()):
+            if list(read_state(path)) != state:
                 if self.snapshot:
                     self.snapshot.unlink(missing_ok=True)
                 raise DataError(f"{path} has changed since its pixels were stored; run again")

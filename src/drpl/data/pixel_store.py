@@ -71,7 +71,7 @@ def hold(
     if way in ("auto", "cache"):
         path = _cache_path(root, read_options, f"{part}.images", shape)
         files = FileStates(root, names)
-        found = open_packed(path, files.fingerprint(), files)
+        found = open_packed(path, files.fingerprint, files)
         if found and way == "auto" and _fits(found[0], read_options):
             found = TensorImages(found[0].load(torch.arange(len(found[0])))), found[1]
     if not found:
@@ -193,7 +193,7 @@ def open_packed(
 
 def _pack(path: Path, files: FileStates, source: FileImages) -> tuple[PackedImages, Broken]:
     """The packed file at `path`, decoded unless another process has just done that."""
-    key = files.fingerprint()
+    key = files.fingerprint
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         if not open_packed(path, key):
@@ -234,7 +234,7 @@ def save_snapshot(
             return
         files = part.images.files
         tables[f"{name}_labels"], tables[f"{name}_states"] = part.labels.numpy(), files.states
-        tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint()])
+        tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint])
         tables[f"{name}_names"] = _pack_names(files.names)
     folders = sorted({str(root), *(folder for top in tops for folder, _, _ in os.walk(top))})
     tables |= {
