@@ -19,13 +19,14 @@ from drpl.registry import METHODS
 from drpl.runs.dry_run import dry_run
 from drpl.training import checkpoint
 from tests.support.killing import Killed, kill_in_second_epoch
-from tests.support.tiny import Settings, read_preset, tiny_config, tiny_pixels
+from tests.support.tiny import read_preset, tiny_config, tiny_network, tiny_pixels
 
 
 def is_oracle(method: str) -> bool:
     return getattr(METHODS[method].load(), "ORACLE", False)
 
 
+NOISE = "uniform:0.3"
 Finished = Callable[[str], Path]
 every_method = pytest.mark.parametrize("method", METHODS)
 honest = pytest.mark.parametrize("method", [m for m in METHODS if not is_oracle(m)])
@@ -33,13 +34,14 @@ oracle = pytest.mark.parametrize("method", [m for m in METHODS if is_oracle(m)])
 
 
 def trained(
-    method: str, data: DatasetSplits, out: Path, settings: Settings | None = None, epochs: int = 3
+    method: str, data: DatasetSplits, out: Path, *, epochs: int = 3, noise: str | None = NOISE
 ) -> drpl.Result:
     return drpl.train(
         data,
         method=method,
-        config=tiny_config(method, epochs, settings or {}),
-        noise="uniform:0.3",
+        config=tiny_config(method, epochs),
+        network=tiny_network if data.train.images.shape[1:] else None,
+        noise=noise,
         out=out,
         save_every=0,
         quiet=True,
@@ -71,10 +73,10 @@ def epochs_of(folder: Path) -> list[tuple[str, int]]:
 
 @every_method
 def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
-    result = trained(method, tiny, tmp_path, epochs=16)  # with fewer the last epoch is luck
-    assert (result.accuracy["last"] or 0) > 80
+    result = trained(method, tiny, tmp_path, epochs=8)
+    assert (result.accuracy["last"] or 0) > 90
     assert result.detection is not None
-    assert (result.detection["auroc"] or 0) > 0.85
+    assert (result.detection["auroc"] or 0) > 0.95
 
 
 @every_method
@@ -86,6 +88,7 @@ def test_resumes_to_the_last_bit_after_any_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every attempt dies in its second epoch, before that epoch is saved."""
+    whole = finished(method)
     start_attempt, attempts = kill_in_second_epoch(monkeypatch), 0
     while not (tmp_path / "result.json").exists():
         start_attempt()
@@ -95,7 +98,6 @@ def test_resumes_to_the_last_bit_after_any_epoch(
         except Killed:
             assert attempts < 100
     assert attempts > 2
-    whole = finished(method)
     assert products(tmp_path) == products(whole)
     assert epochs_of(tmp_path) == epochs_of(whole)
 
@@ -108,7 +110,7 @@ def test_resumes_after_a_kill_right_after_saving(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = checkpoint.write
+    whole, write = finished(method), checkpoint.write
 
     def dying(path: Path, what: checkpoint.Checkpoint) -> None:
         write(path, what)
@@ -125,7 +127,7 @@ def test_resumes_after_a_kill_right_after_saving(
         except Killed:
             continue
     assert len(died) == len({stage for stage, _ in epochs_of(tmp_path)})
-    assert products(tmp_path) == products(finished(method))
+    assert products(tmp_path) == products(whole)
 
 
 @every_method
@@ -145,10 +147,9 @@ def test_files_equal_memory(
 def test_works_without_truth_and_without_test_set(
     method: str, tiny: DatasetSplits, tmp_path: Path
 ) -> None:
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     data = replace(tiny, train=replace(noisy, truth=None), test=None)
-    config = tiny_config(method, 2)
-    result = drpl.train(data, method=method, config=config, out=tmp_path, quiet=True)
+    result = trained(method, data, tmp_path, epochs=2, noise=None)
     assert result.detection is None
     assert result.accuracy == {"last": None, "best": None}
     assert len(result.samples) == 72
@@ -156,10 +157,10 @@ def test_works_without_truth_and_without_test_set(
 
 @oracle
 def test_an_oracle_asks_for_the_truth(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     data = replace(tiny, train=replace(noisy, truth=None))
     with pytest.raises(drpl.DrplError, match="an oracle needs the true labels"):
-        drpl.train(data, method=method, config=tiny_config(method, 2), out=tmp_path, quiet=True)
+        trained(method, data, tmp_path, noise=None)
 
 
 @every_method
@@ -185,11 +186,11 @@ def test_truth_never_changes_training(
     method: str, tiny: DatasetSplits, finished: Finished, tmp_path: Path
 ) -> None:
     """The same labels with a false truth give the same model."""
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     assert noisy.truth is not None
     lie = replace(noisy.truth, labels=torch.zeros_like(noisy.labels))
     data = replace(tiny, train=replace(noisy, truth=lie))
-    drpl.train(data, method=method, config=tiny_config(method), out=tmp_path, quiet=True)
+    trained(method, data, tmp_path, noise=None)
     assert products(tmp_path) == products(finished(method))
 
 
@@ -197,7 +198,7 @@ def test_truth_never_changes_training(
 def test_a_dry_run_foresees_the_stages(
     method: str, tiny: DatasetSplits, finished: Finished
 ) -> None:
-    plan = dry_run(tiny, method=method, config=tiny_config(method), noise="uniform:0.3")
+    plan = dry_run(tiny, method=method, config=tiny_config(method), noise=NOISE)
     foreseen = [
         (stage.stage, epoch) for stage in plan.stages for epoch in range(1, stage.epochs + 1)
     ]
