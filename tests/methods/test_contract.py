@@ -19,13 +19,14 @@ from drpl.registry import METHODS
 from drpl.runs.dry_run import dry_run
 from drpl.training import checkpoint
 from tests.support.killing import Killed, KillInSecondEpoch
-from tests.support.tiny import read_preset, tiny_config, tiny_pixels
+from tests.support.tiny import read_preset, tiny_config, tiny_network, tiny_pixels
 
 
 def is_oracle(method: str) -> bool:
     return getattr(METHODS[method].load(), "ORACLE", False)
 
 
+NOISE = "uniform:0.3"
 Finished = Callable[[str], Path]
 every_method = pytest.mark.parametrize("method", METHODS)
 honest = pytest.mark.parametrize("method", [m for m in METHODS if not is_oracle(m)])
@@ -38,15 +39,23 @@ def trained(
     out: Path,
     *,
     epochs: int = 3,
+    noise: str | None = NOISE,
     on_epoch: Callable[[str, int], None] | None = None,
 ) -> drpl.Result:
     execution = drpl.Execution(folder=out, save_every=0, quiet=True, on_epoch=on_epoch)
-    return drpl.execute(experiment(method, data, epochs), execution)
+    return drpl.execute(experiment(method, data, epochs, noise), execution)
 
 
-def experiment(method: str, data: DatasetSplits, epochs: int = 3) -> drpl.Experiment:
-    config = tiny_config(method, epochs)
-    return drpl.Experiment.build(data, method=method, config=config, noise="uniform:0.3")
+def experiment(
+    method: str, data: DatasetSplits, epochs: int = 3, noise: str | None = NOISE
+) -> drpl.Experiment:
+    return drpl.Experiment.build(
+        data,
+        method=method,
+        config=tiny_config(method, epochs),
+        network=tiny_network if data.train.images.shape[1:] else None,
+        noise=noise,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +83,10 @@ def epochs_of(folder: Path) -> list[tuple[str, int]]:
 
 @every_method
 def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
-    result = trained(method, tiny, tmp_path, epochs=16)  # with fewer the last epoch is luck
-    assert (result.accuracy["last"] or 0) > 80
+    result = trained(method, tiny, tmp_path, epochs=8)
+    assert (result.accuracy["last"] or 0) > 90
     assert result.detection is not None
-    assert (result.detection["auroc"] or 0) > 0.85
+    assert (result.detection["auroc"] or 0) > 0.95
 
 
 @every_method
@@ -85,7 +94,7 @@ def test_resumes_to_the_last_bit_after_any_epoch(
     method: str, tiny: DatasetSplits, finished: Finished, tmp_path: Path
 ) -> None:
     """Every attempt dies in its second epoch, before that epoch is saved."""
-    attempts = 0
+    whole, attempts = finished(method), 0
     while not (tmp_path / "result.json").exists():
         attempts += 1
         try:
@@ -93,7 +102,6 @@ def test_resumes_to_the_last_bit_after_any_epoch(
         except Killed:
             assert attempts < 100
     assert attempts > 2
-    whole = finished(method)
     assert products(tmp_path) == products(whole)
     assert epochs_of(tmp_path) == epochs_of(whole)
 
@@ -106,7 +114,7 @@ def test_resumes_after_a_kill_right_after_saving(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = checkpoint.write
+    whole, write = finished(method), checkpoint.write
 
     def dying(path: Path, what: checkpoint.Checkpoint) -> None:
         write(path, what)
@@ -123,7 +131,7 @@ def test_resumes_after_a_kill_right_after_saving(
         except Killed:
             continue
     assert len(died) == len({stage for stage, _ in epochs_of(tmp_path)})
-    assert products(tmp_path) == products(finished(method))
+    assert products(tmp_path) == products(whole)
 
 
 @every_method
@@ -143,10 +151,9 @@ def test_files_equal_memory(
 def test_works_without_truth_and_without_test_set(
     method: str, tiny: DatasetSplits, tmp_path: Path
 ) -> None:
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     data = replace(tiny, train=replace(noisy, truth=None), test=None)
-    config = tiny_config(method, 2)
-    result = drpl.train(data, method=method, config=config, out=tmp_path, quiet=True)
+    result = trained(method, data, tmp_path, epochs=2, noise=None)
     assert result.detection is None
     assert result.accuracy == {"last": None, "best": None}
     assert len(result.samples) == 72
@@ -154,10 +161,10 @@ def test_works_without_truth_and_without_test_set(
 
 @oracle
 def test_an_oracle_asks_for_the_truth(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     data = replace(tiny, train=replace(noisy, truth=None))
     with pytest.raises(drpl.DrplError, match="an oracle needs the true labels"):
-        drpl.train(data, method=method, config=tiny_config(method, 2), out=tmp_path, quiet=True)
+        trained(method, data, tmp_path, noise=None)
 
 
 @every_method
@@ -183,11 +190,11 @@ def test_truth_never_changes_training(
     method: str, tiny: DatasetSplits, finished: Finished, tmp_path: Path
 ) -> None:
     """The same labels with a false truth give the same model."""
-    noisy, _ = inject(tiny, "uniform:0.3", 1)
+    noisy, _ = inject(tiny, NOISE, 1)
     assert noisy.truth is not None
     lie = replace(noisy.truth, labels=torch.zeros_like(noisy.labels))
     data = replace(tiny, train=replace(noisy, truth=lie))
-    drpl.train(data, method=method, config=tiny_config(method), out=tmp_path, quiet=True)
+    trained(method, data, tmp_path, noise=None)
     assert products(tmp_path) == products(finished(method))
 
 

@@ -10,7 +10,7 @@ import drpl
 from drpl.data.dataset import DatasetSplits, Truth
 from drpl.data.images import TensorImages
 from drpl.registry import METHODS
-from tests.support.tiny import in_every_schedule, lr, tiny_config, tiny_pixels
+from tests.support.tiny import in_every_schedule, lr, tiny_config, tiny_network, tiny_pixels
 
 SAMPLES = 24
 # Its two Gaussians call some of any samples noisy, of a clean batch a whole class.
@@ -30,6 +30,7 @@ def test_one_clean_batch_is_learnt_by_heart(
         replace(tiny, train=batch, test=None),
         method=method,
         config=tiny_config(method, 60, {"padding": 0.0}, steady, TRUSTING.get(method, {})),
+        network=tiny_network,
         out=tmp_path,
         save_every=60,
         quiet=True,
