@@ -6,7 +6,7 @@ class Killed(BaseException):
 
 
 class KillInSecondEpoch:
-    """Takes part as `Execution.on_epoch`: an attempt dies in its second epoch, before it is saved."""
+    """For `Execution.on_epoch`: an attempt dies in its second epoch, before that is saved."""
 
     def __init__(self) -> None:
         self.seen = 0

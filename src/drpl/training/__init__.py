@@ -1,1 +1,5 @@
-"""Training: the stage, its feed, its schedule, and the only loop."""
+"""The stage, its feed, its schedule, the only loop and its one step.
+
+What an algorithm is made of lives here, and nothing of any single algorithm. It imports data and
+config; methods and runs import it.
+"""
