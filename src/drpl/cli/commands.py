@@ -385,7 +385,7 @@ def doctor(
     data: Annotated[str, DATA],
     *,
     read_options: ReadOptions,
-    times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
+    times: Annotated[bool, typer.Option(help="Estimate the time of every preset.")] = True,
 ) -> None:
     """Look a data set over before training: what is in it, what is odd, what it will take."""
     from drpl.analysis import doctor as practice
@@ -394,7 +394,7 @@ def doctor(
     read_options = replace(read_options, skip_broken=True)
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
-    presets = practice.all_presets() if times else []
+    presets = practice.list_presets() if times else []
     typer.echo(practice.examine(load(data, read_options), root, presets).text())
 
 

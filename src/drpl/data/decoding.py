@@ -1,5 +1,6 @@
 """From an image file to pixels of one size."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,15 @@ def decode(path: str, size: int, channels: int) -> Pixels:
         # the result stays as close to the true averages as a bicubic one of the whole.
         file.draft(None, (2 * size, 2 * size))  # None: in its own mode
         return squared(file, size, channels)
+
+
+def load_thumbnail(path: str | Path, side: int) -> Image.Image:
+    """One file, upright, its longer side at most `side` pixels; the aspect is kept."""
+    with Image.open(path) as file:
+        file.draft(None, (2 * side, 2 * side))
+        image = upright(file)
+        image.thumbnail((side, side))
+        return image
 
 
 def squared(file: Image.Image, size: int, channels: int) -> Pixels:

@@ -28,9 +28,16 @@ from drpl.errors import ConfigError, DataError, RunError
 from drpl.experiments.grid import Comparison, compare
 from drpl.files import digest, slugify, write_if_changed, write_json
 from drpl.report.figures import figures
+from drpl.report.load import (
+    find_tracked,
+    format_case,
+    format_run,
+    group_by_case,
+    group_by_method,
+    read_samples,
+)
 from drpl.report.page import Section, report
-from drpl.report.runs import by_method, cases, named, samples, title, tracked
-from drpl.report.table import DASH, as_csv, stages_table
+from drpl.report.table import DASH, tabulate_stages, to_csv
 from drpl.runs.execute import as_data
 from drpl.runs.folder import Result
 
@@ -122,10 +129,10 @@ def study(
         whole = load(data, read_options) if isinstance(data, str) else as_data(data)
         return with_outside(whole, ood)
 
-    write_if_changed(folder / "separation.csv", as_csv(separation(runs)))
+    write_if_changed(folder / "separation.csv", to_csv(separation(runs)))
     parts.make("detectors.csv", partial(scored, runs, folder), runs)
     looks: dict[str, Path] = {}
-    for case, mine in cases(runs).items():
+    for case, mine in group_by_case(runs).items():
         name = f"figures of {case[1] or 'none'}"
         parts.make(name, partial(pictured, mine, folder / "figures"), mine)
         looks |= looks_at(parts, case, mine, source, more.get("confusion"))
@@ -194,7 +201,7 @@ def identity(data: str | DatasetSplits | Dataset | None) -> str:
 
 def separation(runs: Sequence[Result]) -> pd.DataFrame:
     """A row a noise and seed: AUROC of cross-entropy's loss and of those of DRPL's stages."""
-    stages = stages_table(runs)
+    stages = tabulate_stages(runs)
     losses = [LOSSES.get(pair) for pair in zip(stages.method, stages.stage, strict=True)]
     table = stages[CASE].drop_duplicates().reset_index(drop=True)
     for column in LOSSES.values():
@@ -217,13 +224,13 @@ def judged(runs: Iterable[Result]) -> pd.DataFrame:
 def scored(runs: Sequence[Result], folder: Path) -> Made:
     """`detectors.csv`, and `scores.csv` in the runs, which figures are drawn from."""
     path = folder / "detectors.csv"
-    write_if_changed(path, as_csv(judged(runs)))
+    write_if_changed(path, to_csv(judged(runs)))
     return [path, *(run.folder / "scores.csv" for run in runs)], ()
 
 
 def pictured(runs: Sequence[Result], folder: Path) -> Made:
     """Every figure of the runs under one noise."""
-    blind = [title(run) for run in runs if not tracked(run)]
+    blind = [format_run(run) for run in runs if not find_tracked(run)]
     note = (
         f"no losses over epochs of {'; '.join(blind)}: trained without --track-every, or for too "
         "few epochs"
@@ -241,16 +248,16 @@ def looks_at(
     """A picture of maps for each method under one noise, by title, if the truth is known."""
     if runs[0].detection is None:
         parts.notes.append(
-            f"{named(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
+            f"{format_case(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
             "and looks at wrong labels that were not detected"
         )
         return {}
     looks = {}
-    for method, (first, *_) in by_method(runs).items():
+    for method, (first, *_) in group_by_method(runs).items():
         place = Path("look") / slugify(case[1] or "none") / method
         see = partial(looked, first, source, parts.folder / place, confusion)
         if parts.make(str(place), see, [first]):
-            looks[title(first)] = parts.folder / place / "look.svg"
+            looks[format_run(first)] = parts.folder / place / "look.svg"
     return looks
 
 
@@ -258,10 +265,10 @@ def looked(
     run: Result, source: Callable[[], DatasetSplits], folder: Path, confusion: Path | str | None
 ) -> Made:
     """Maps of wrong labels that were not detected, first of those that were learnt by heart."""
-    table = samples(run) or {}
+    table = read_samples(run) or {}
     missed = (table["wrong"] & ~table["flagged"]).nonzero()[0]
     if not len(missed):
-        return [], [f"{title(run)}: no look, for no wrong label went undetected"]
+        return [], [f"{format_run(run)}: no look, for no wrong label went undetected"]
     unlearnt = table["suggested"][missed] != table["given"][missed]
     ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))]
     first, *_ = look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)

@@ -14,7 +14,7 @@ from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.errors import StorageError
 from drpl.files import explain_write_errors, write_arrays, write_atomic, write_json
 from drpl.noise.transition import realised_matrix
-from drpl.report.noise_figure import picture
+from drpl.report.noise_figure import draw_noise
 from drpl.runs import execute as pipeline
 
 SHOWN = 30  # corrupted samples in the picture
@@ -143,7 +143,7 @@ def drawn(
         f"{name}, {manifest['spec']}, seed {manifest['seed']}: "
         f"{manifest['wrong']:,} of {len(train):,} wrong ({manifest['realised']:.1%})"
     )
-    return picture(title, matrix, rows, train.classes, samples)
+    return draw_noise(title, matrix, rows, train.classes, samples)
 
 
 def as_picture(pixels: torch.Tensor) -> NDArray[Any]:

@@ -20,9 +20,9 @@ from drpl.detection.metrics import score
 from drpl.distributed import barrier, rank, world
 from drpl.files import write_arrays, write_atomic, write_json
 from drpl.registry import DATASETS
-from drpl.report import gallery
 from drpl.runs import history, model
 from drpl.runs.folder import split_names
+from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.run import Machine, Outcome
 from drpl.training.evaluate import predict
 
@@ -95,7 +95,7 @@ def finish(
     model.save(folder, outcome.net, config, data)
     table = write_samples(folder, data.train, outcome, probs)
     rows = history.read(folder / "history.jsonl")
-    write_gallery(folder, data.train, table, split_names(folder, rows))
+    keep_images(folder, data.train, table, split_names(folder, rows))
     wrong = table.get("wrong")
     write_json(
         folder / "result.json",
@@ -151,19 +151,19 @@ def write_samples(
     return table
 
 
-def write_gallery(
+def keep_images(
     folder: Path, train: Dataset, table: dict[str, np.ndarray[Any, Any]], splits: list[str]
 ) -> None:
     """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
     if len(train.images.shape) != 3:
         return
-    judged = []
+    p_noisy = []
     for stage in splits:
         with np.load(folder / "splits" / f"{stage}.npz") as arrays:
-            judged.append(arrays["noisy"])
-    ids = gallery.choose(table, judged, len(train.classes)).ids
+            p_noisy.append(arrays["noisy"])
+    ids = select_images(table, p_noisy, len(train.classes)).ids
     pixels = train.images.load(torch.tensor(ids))
-    gallery.write(folder / "gallery.npz", ids, pixels.cpu().numpy())
+    write_gallery(folder / "gallery.npz", ids, pixels.cpu().numpy())
 
 
 def scored(folder: Path, stage: str, wrong: np.ndarray[Any, Any] | None) -> dict[str, Any]:
