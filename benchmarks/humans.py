@@ -26,7 +26,7 @@ from drpl.cleaning.plan import scale_epochs
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
 from drpl.files import read_json
-from drpl.report.table import as_csv
+from drpl.report.table import to_csv
 from drpl.runs import execute as pipeline
 from drpl.runs import model
 from drpl.runs.execute import list_versions
@@ -58,7 +58,7 @@ def main() -> None:
             rows.append({"detector": name, "score": score, **judged(values, wrong), "images": cost})
         print(rows[-1], f"{time.monotonic() - began:.0f} s", flush=True)
     table = pd.DataFrame(rows)
-    files.write_atomic(asked.results / "table.csv", as_csv(table))
+    files.write_atomic(asked.results / "table.csv", to_csv(table))
     about = {
         "command": "python benchmarks/humans.py",
         "effort": asked.effort,

@@ -25,7 +25,7 @@ from drpl.experiments.grid import Comparison, compare, write_comparison
 from drpl.experiments.study import TRACK, score_runs
 from drpl.files import write_atomic, write_json
 from drpl.registry import METHODS
-from drpl.report.table import as_csv
+from drpl.report.table import to_csv
 from drpl.runs.execute import list_versions
 from drpl.runs.experiment import Execution
 
@@ -51,7 +51,7 @@ def main() -> None:
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
     write_comparison(whole)
     detected = score_runs(run for run in whole.results if run.summary["method"] in DETECTED)
-    write_atomic(asked.results / "detectors.csv", as_csv(detected))
+    write_atomic(asked.results / "detectors.csv", to_csv(detected))
     tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
     write_atomic(asked.results / "summary.md", summary(*tables))
     failures = {str(cell): why for part in parts for cell, why in part.failures.items()}

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import torch
 
-from drpl.analysis.probe import FOLDS, STRENGTH, probe, side_by_side
+from drpl.analysis.probe import FOLDS, STRENGTH, format_probes, probe
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 from drpl.experiments.grid import Cell
 from drpl.files import write_atomic, write_json
-from drpl.report.table import as_csv
+from drpl.report.table import to_csv
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Speeds, dry_run
 from drpl.runs.execute import execute, list_versions
@@ -66,7 +66,7 @@ def main() -> None:
     # Where the runs are is of no concern to others.
     places = {str(folder): str(cell.folder) for folder, cell in zip(folders, CELLS, strict=True)}
     table = found.table.replace({"run": places})
-    write_atomic(asked.results / "probes.csv", as_csv(table))
+    write_atomic(asked.results / "probes.csv", to_csv(table))
     write_json(
         asked.results / "about.json",
         {
@@ -94,7 +94,7 @@ def main() -> None:
             "versions": list_versions(),
         },
     )
-    print(side_by_side(table))
+    print(format_probes(table))
     print(f"wrote {asked.results / 'probes.csv'}")
 
 

@@ -35,9 +35,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "analysis": ("config", "data", "networks", "detection", "noise", "runs", "report"),
     "experiments": ("config", "data", "noise", "runs", "report", "analysis"),
     "cleaning": ("config", "data", "detection", "training", "runs", "methods", "report"),
-    "cli": (
-        *("config", "data", "noise", "runs", "report", "analysis", "experiments", "cleaning"),
-    ),
+    "cli": (*("config", "data", "noise", "runs", "report", "analysis", "experiments", "cleaning"),),
 }
 # Of these packages the report reads, and imports, no more than this: it must work without torch.
 REPORT_READS = {

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 import drpl
-from drpl.analysis.cam import beside, chosen, look, memorised
+from drpl.analysis.cam import choose_ids, choose_other, find_memorised, look
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.errors import ConfigError, DataError
 from drpl.networks.build import build_network
-from drpl.networks.depth import class_maps, maps_by_depth
+from drpl.networks.depth import compute_class_maps, compute_maps
 from drpl.networks.ensemble import Ensemble
 from drpl.networks.preact_resnet import preact_resnet18
 from drpl.randomness import rng
@@ -71,7 +71,7 @@ def test_maps_point_at_the_object(tmp_path: Path) -> None:
     result = drpl.train(data, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     assert (result.accuracy["last"] or 0) >= 95
     model = models.load(tmp_path)
-    maps = class_maps(model.net, model.view(fresh, torch.empty(100, 0)))
+    maps = compute_class_maps(model.net, model.view(fresh, torch.empty(100, 0)))
     own = maps[torch.arange(100), kinds]  # [100, 4, 4]
     rows, columns = np.unravel_index(own.flatten(1).argmax(1).numpy(), (4, 4))
     found = 2 * (rows // 2) + columns // 2
@@ -91,12 +91,12 @@ def test_the_mean_of_a_map_and_the_bias_are_the_logit(name: str, shape: tuple[in
     torch.manual_seed(0)
     net = build_network(name, shape, 5, 2).eval()
     x = torch.randn(3, *shape)
-    maps = class_maps(net, x)
+    maps = compute_class_maps(net, x)
     with torch.no_grad():
         logits, bias = net(x), net.classify.bias  # type: ignore[union-attr]
     assert maps.shape[:2] == (3, 5)
     assert torch.allclose(maps.mean((2, 3)) + torch.as_tensor(bias), logits, atol=1e-4)
-    blocks, _ = maps_by_depth(net, x)
+    blocks, _ = compute_maps(net, x)
     assert len(blocks) == 4
 
 
@@ -109,20 +109,20 @@ def test_a_map_is_the_weighted_sum_of_the_last_features() -> None:
         for stage in net.stages:
             features = stage(features)
         wanted = sum(net.classify.weight[2, k] * features[:, k] for k in range(16))
-    assert torch.allclose(class_maps(net, x)[:, 2], torch.as_tensor(wanted), atol=1e-5)
+    assert torch.allclose(compute_class_maps(net, x)[:, 2], torch.as_tensor(wanted), atol=1e-5)
 
 
 def test_networks_that_answer_together_are_averaged() -> None:
     nets = [build_network("preact_resnet18", (1, 16, 16), 3, 2) for _ in range(2)]
     x = torch.randn(2, 1, 16, 16)
-    mean = (class_maps(nets[0], x) + class_maps(nets[1], x)) / 2
-    assert torch.allclose(class_maps(Ensemble(*nets), x), mean, atol=1e-6)
+    mean = (compute_class_maps(nets[0], x) + compute_class_maps(nets[1], x)) / 2
+    assert torch.allclose(compute_class_maps(Ensemble(*nets), x), mean, atol=1e-6)
 
 
 def test_looking_changes_nothing() -> None:
     net = build_network("preact_resnet18", (1, 16, 16), 3, 2).train()
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    class_maps(net, torch.randn(2, 1, 16, 16))
+    compute_class_maps(net, torch.randn(2, 1, 16, 16))
     assert net.training
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
 
@@ -143,17 +143,17 @@ class Peaked(nn.Module):
 
 def test_networks_without_such_maps_are_refused() -> None:
     with pytest.raises(ConfigError, match="mean over a map and a linear layer"):
-        class_maps(Peaked(), torch.randn(2, 1, 8, 8))
+        compute_class_maps(Peaked(), torch.randn(2, 1, 8, 8))
     mlp = build_network("mlp", (5,), 3, 2)
     with pytest.raises(ConfigError, match="no maps of the image"):
-        class_maps(mlp, torch.randn(2, 5))
+        compute_class_maps(mlp, torch.randn(2, 5))
 
 
 def samples(**columns: list[Any]) -> dict[str, Any]:
     return {name: np.array(values) for name, values in columns.items()}
 
 
-def test_what_was_learnt_by_heart_comes_first() -> None:
+def test_what_was_memorised_comes_first() -> None:
     table = samples(
         given=[0, 0, 1, 1, 0],
         suggested=[0, 0, 1, 0, 0],
@@ -163,19 +163,19 @@ def test_what_was_learnt_by_heart_comes_first() -> None:
         p_noisy=[0.1, 0.0, 0.9, 0.3, 0.0],
         loss=[0.1, 0.1, 2.0, 1.0, 0.0],
     )
-    assert memorised(table).tolist() == [1, 0]
-    assert chosen(table, 6) == [1, 0]
+    assert find_memorised(table).tolist() == [1, 0]
+    assert choose_ids(table, 6) == [1, 0]
     del table["wrong"]
-    assert chosen(table, 2) == [2, 3]  # the most suspicious
+    assert choose_ids(table, 2) == [2, 3]  # the most suspicious
 
 
 def test_the_class_beside_the_given_one() -> None:
     table = samples(given=[0, 0, 0], true=[2, 0, 0], in_distribution=[True, True, False])
-    assert beside(0, np.array([0.6, 0.3, 0.1]), table) == ("true", 2)
-    assert beside(1, np.array([0.2, 0.5, 0.3]), table) == ("suggested", 1)
-    assert beside(2, np.array([0.6, 0.1, 0.3]), table) == ("next best", 2)
+    assert choose_other(0, np.array([0.6, 0.3, 0.1]), table) == ("true", 2)
+    assert choose_other(1, np.array([0.2, 0.5, 0.3]), table) == ("suggested", 1)
+    assert choose_other(2, np.array([0.6, 0.1, 0.3]), table) == ("next best", 2)
     del table["true"]
-    assert beside(0, np.array([0.2, 0.3, 0.5]), table) == ("suggested", 2)
+    assert choose_other(0, np.array([0.2, 0.3, 0.5]), table) == ("suggested", 2)
 
 
 def noisy_run(
@@ -189,9 +189,9 @@ def noisy_run(
 
 def test_a_look_at_a_run(tiny: DatasetSplits, tmp_path: Path) -> None:
     result = noisy_run(tiny, tmp_path / "run")
-    sights = look(result.folder, [5, 11, 5], tiny, out=tmp_path / "seen")
-    assert [one.id for one in sights] == [5, 11]
-    for one in sights:
+    views = look(result.folder, [5, 11, 5], tiny, out=tmp_path / "seen")
+    assert [one.id for one in views] == [5, 11]
+    for one in views:
         row = result.samples.loc[one.id]
         assert one.given == row.given_label
         assert (
@@ -205,7 +205,7 @@ def test_a_look_at_a_run(tiny: DatasetSplits, tmp_path: Path) -> None:
         assert one.given_map.shape == (1, 1)
     assert (tmp_path / "seen" / "look.png").read_bytes().startswith(b"\x89PNG")
     svg = (tmp_path / "seen" / "look.svg").read_text()
-    assert f"given: {sights[0].given}" in svg
+    assert f"given: {views[0].given}" in svg
     assert pd.read_csv(tmp_path / "seen" / "look.csv").id.tolist() == [5, 11]
 
 
@@ -225,7 +225,7 @@ def test_two_networks_are_looked_at_together(tiny: DatasetSplits, tmp_path: Path
     assert isinstance(model.net, Ensemble)
     x = model.view(tiny.train.images.load(torch.tensor([3])), torch.empty(1, 0))
     given = tiny.train.labels[3]
-    each = [class_maps(net, x)[0, given].numpy() for net in model.net.members]
+    each = [compute_class_maps(net, x)[0, given].numpy() for net in model.net.members]
     assert np.allclose(one.given_map, np.mean(each, axis=0), atol=1e-6)
 
 

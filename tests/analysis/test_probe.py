@@ -14,13 +14,21 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 import drpl
-from drpl.analysis.probe import COLUMNS, STRENGTH, folded, of_classes, prepared, probe, side_by_side
+from drpl.analysis.probe import (
+    COLUMNS,
+    STRENGTH,
+    format_probes,
+    make_folds,
+    prepare_task,
+    probe,
+    select_parts,
+)
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.errors import ConfigError, DataError
 from drpl.networks.build import build_network
-from drpl.networks.depth import features_by_depth
+from drpl.networks.depth import extract_features
 from drpl.networks.ensemble import Ensemble
 from drpl.randomness import rng
 from drpl.runs import model as models
@@ -59,7 +67,7 @@ def test_features_are_the_means_after_each_stage() -> None:
     torch.manual_seed(0)
     net = build_network("preact_resnet18", (1, 16, 16), 3, 2).eval()
     x = torch.randn(5, 1, 16, 16)
-    found = features_by_depth(net, x)
+    found = extract_features(net, x)
     assert [tuple(features.shape) for features in found] == [(5, 2), (5, 4), (5, 8), (5, 16)]
     with torch.no_grad():
         made = net.stem(x)  # type: ignore[operator]
@@ -77,7 +85,7 @@ def test_the_number_is_that_of_scikit_learn(trained: Path) -> None:
     parts = []
     for part in (data.train, data.test):
         x = model.view(part.images.load(torch.arange(len(part))), torch.empty(len(part), 0))
-        parts.append((features_by_depth(model.net, x)[2].numpy(), part.labels.numpy()))
+        parts.append((extract_features(model.net, x)[2].numpy(), part.labels.numpy()))
     judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
     judge.fit(*parts[0])
     row = table[(table.method == "mixup") & (table.block == 3)].iloc[0]
@@ -122,7 +130,7 @@ def test_of_two_networks_the_mean_counts(tiny: DatasetSplits, tmp_path: Path) ->
     for net in model.net.members:
         (x, y), (x_test, y_test) = (
             (
-                features_by_depth(
+                extract_features(
                     net,
                     model.view(
                         part.images.load(torch.arange(len(part))), torch.empty(len(part), 0)
@@ -147,20 +155,20 @@ def test_without_a_test_part_each_image_is_tested_once() -> None:
         labels=train.labels[uneven],
         classes=("a", "b"),
     )
-    folds = folded(part, 1)
-    assert torch.cat([test for _, test in folds]).sort().values.tolist() == list(range(24))
+    folds = make_folds(part, 1)
+    assert sorted(np.concatenate([test for _, test in folds])) == list(range(24))
     for first, second in folds:
         assert torch.bincount(part.labels[first]).tolist() == [6, 12]
         assert torch.bincount(part.labels[second]).tolist() == [2, 4]
-        assert torch.cat([first, second]).unique().numel() == 24  # nothing is in both
-    assert not torch.equal(folds[0][1], folded(part, 2)[0][1])
+        assert len({*first, *second}) == 24  # nothing is in both
+    assert not np.array_equal(folds[0][1], make_folds(part, 2)[0][1])
     with pytest.raises(DataError, match="class 'b' has 1 images"):
-        folded(replace(train, labels=(torch.arange(80) == 7).long(), classes=("a", "b")), 1)
+        make_folds(replace(train, labels=(torch.arange(80) == 7).long(), classes=("a", "b")), 1)
 
 
 def test_classes_by_name_and_from_outside() -> None:
     data = target()
-    train, test = of_classes(data, ["d", "b"])
+    train, test = select_parts(data, ["d", "b"])
     assert train.classes == ("d", "b")
     assert test is not None
     assert len(train) == 40
@@ -171,26 +179,26 @@ def test_classes_by_name_and_from_outside() -> None:
     other = replace(
         data.train, images=TensorImages(pixels), labels=labels, classes=("top", "left", "middle")
     )
-    train, test = of_classes(replace(data, outside=other), ["left", "top"])
+    train, test = select_parts(replace(data, outside=other), ["left", "top"])
     assert test is None  # what is outside has no test part
     assert train.classes == ("left", "top")
     assert torch.equal(train.images.load(torch.arange(20)), pixels[labels < 2])
     with pytest.raises(DataError, match="no class is named 'lefd'; did you mean 'left'"):
-        of_classes(replace(data, outside=other), ["lefd", "top"])
+        select_parts(replace(data, outside=other), ["lefd", "top"])
     with pytest.raises(DataError, match="at least two classes"):
-        of_classes(data, ["a"])
+        select_parts(data, ["a"])
 
 
 def test_labels_of_the_target_are_the_true_ones(tiny: DatasetSplits) -> None:
     truth = drpl.Truth(tiny.train.labels, torch.ones(72, dtype=torch.bool))
     wrong = replace(tiny.train, labels=(tiny.train.labels + 1) % 3, truth=truth)
-    train, _ = of_classes(replace(tiny, train=wrong), [])
+    train, _ = select_parts(replace(tiny, train=wrong), [])
     assert torch.equal(train.labels, tiny.train.labels)
 
 
 def test_fewer_images_are_taken_evenly_after_the_classes() -> None:
-    task = prepared(target(), ["a", "c"], 10, (1, 8, 8), 1)
-    ((first, second),) = task.folds
+    task = prepare_task(target(), ["a", "c"], 10, (1, 8, 8), 1)
+    first, second = (torch.from_numpy(part) for part in task.folds[0])
     assert torch.bincount(task.labels[first]).tolist() == [5, 5]
     assert torch.bincount(task.labels[second]).tolist() == [5, 5]
     assert len(task.images) == 20
@@ -207,7 +215,7 @@ def test_fewer_images_are_taken_evenly_after_the_classes() -> None:
 
 
 def test_images_are_brought_to_the_shape_of_the_run(trained: Path) -> None:
-    task = prepared(target(3, 16), [], None, (1, 8, 8), 1)
+    task = prepare_task(target(3, 16), [], None, (1, 8, 8), 1)
     assert task.images.load(torch.arange(4)).shape == (4, 1, 8, 8)
     assert probe([trained], target(3, 16)).table.accuracy.max() > 90
     vectors = arrays(np.random.rand(20, 5), np.arange(20) % 2, classes=["a", "b"], name="v")
@@ -249,8 +257,8 @@ def test_a_network_of_ones_own_is_probed_and_looked_at(
     table = probe([own, trained], target(), network=Own, out=tmp_path).table
     assert table[table.run == str(own)].features.tolist() == [4, 6]
     assert len(table[table.method == "untrained"]) == 2 + 4
-    (sight,) = drpl.look(own, [1], tiny, network=Own)
-    assert sight.given_map.shape == (4, 4)
+    (view,) = drpl.look(own, [1], tiny, network=Own)
+    assert view.given_map.shape == (4, 4)
     with pytest.raises(ConfigError, match="a function of your own"):
         probe([own], target())
 
@@ -273,6 +281,6 @@ def test_from_the_command_line(command: Command, trained: Path, tmp_path: Path) 
     table = pd.read_csv("out/probes.csv", keep_default_na=False)
     assert list(table) == list(COLUMNS)
     assert len(table) == 8
-    assert side_by_side(pd.read_csv("out/probes.csv")).splitlines()[0] in answer.out
+    assert format_probes(pd.read_csv("out/probes.csv")).splitlines()[0] in answer.out
     assert Path("out/probes.png").read_bytes().startswith(b"\x89PNG")
     assert "mixup, uniform:0.3" in Path("out/probes.svg").read_text()

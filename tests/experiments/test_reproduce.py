@@ -12,7 +12,7 @@ from drpl.errors import ConfigError
 from drpl.experiments import reproduce
 from drpl.experiments.reproduce import TableRequest, plan_mini_grid, plan_paper_grids
 from drpl.registry import METHODS
-from drpl.report.paper import TABLES, published
+from drpl.report.paper import TABLES, read_published
 from tests.conftest import Command
 from tests.experiments.test_grid import fast, rows_of
 
@@ -27,7 +27,7 @@ def test_every_table_is_its_grid() -> None:
             for noise in plan.noises
             for method in plan.methods
         ]
-        wanted = {(f.dataset, f.noise, f.method) for f in published() if f.table == table}
+        wanted = {(f.dataset, f.noise, f.method) for f in read_published() if f.table == table}
         assert set(cells) == wanted
         assert len(cells) == len(wanted)
         assert all(plan.preset in PRESETS for plan in plan_paper_grids(table))
@@ -91,7 +91,7 @@ def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.Mo
     """Non-uniform noise learns by itself which classes look alike."""
     some = [
         figure
-        for figure in published()
+        for figure in read_published()
         if figure.table == "cifar10"
         and figure.method == "cross_entropy"
         and figure.noise in ("none", "nonuniform:0.3")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import drpl
-from drpl.analysis.cam import memorised
+from drpl.analysis.cam import find_memorised
 from drpl.analysis.scoring import score
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
@@ -282,7 +282,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
     ids = pd.read_csv(tmp_path / "look" / "look.csv").id.tolist()
     assert len(ids) == 6
     assert table["wrong"][ids].all()
-    learnt = memorised(table)[:6].tolist()
+    learnt = find_memorised(table)[:6].tolist()
     assert ids[: len(learnt)] == learnt
 
     table["flagged"] = table["wrong"]  # everything was

@@ -15,9 +15,16 @@ from scipy.stats import beta
 
 from drpl.files import write_arrays
 from drpl.report import curves, flow, histograms, matrices, roc
-from drpl.report.figures import every, figures, of_case, of_run
-from drpl.report.runs import arrays, cases, find, observed, samples, split
-from drpl.report.style import COLOURS, Picture, strokes
+from drpl.report.figures import draw_all, draw_case, draw_run, figures
+from drpl.report.load import (
+    group_by_case,
+    infer_epochs,
+    load_runs,
+    read_arrays,
+    read_samples,
+    read_split,
+)
+from drpl.report.style import COLOURS, Picture, assign_strokes
 from drpl.runs.folder import Result
 from tests.support.run_folders import CLASSES, Recipe, write_run
 
@@ -25,8 +32,7 @@ KINDS = ("histogram", "posterior", "detectors", "transition", "flow")
 
 
 def pictures(places: list[Path]) -> list[Picture]:
-    runs = find(places)
-    return list(every(runs, strokes([run.summary["method"] for run in runs])))
+    return list(draw_all(load_runs(places)))
 
 
 def test_all_figures_are_written_twice_and_alike(run: Path, tmp_path: Path) -> None:
@@ -43,7 +49,7 @@ def test_all_figures_are_written_twice_and_alike(run: Path, tmp_path: Path) -> N
 
 def test_text_is_text_and_takes_the_colour_of_the_page(run: Path) -> None:
     for picture in pictures([run]):
-        inside, alone = picture.svg(), picture.svg(alone=True)
+        inside, alone = picture.render_svg(), picture.render_svg(alone=True)
         assert ">Losses" in inside or "<text" in inside
         assert 'aria-label="' in inside
         assert "currentColor" in inside
@@ -73,10 +79,10 @@ def shown_ticks(axes: Axes) -> set[str]:
 @pytest.mark.parametrize("many", [False, True])
 def test_no_text_is_cut_off_or_lies_on_another(run: Path, comparison: Path, many: bool) -> None:
     place = comparison / "runs" / "uniform-0.6" if many else run
-    runs = find([place])
-    look = strokes([one.summary["method"] for one in runs])
-    drawn = [p for case, mine in cases(runs).items() for p in of_case(case, mine, look)]
-    for picture in [*drawn, *([] if many else of_run(runs[0]))]:
+    runs = load_runs([place])
+    look = assign_strokes([one.summary["method"] for one in runs])
+    drawn = [p for case, mine in group_by_case(runs).items() for p in draw_case(case, mine, look)]
+    for picture in [*drawn, *([] if many else draw_run(runs[0]))]:
         figure = picture.figure
         found = texts(figure)
         width, height = figure.bbox.width, figure.bbox.height
@@ -106,10 +112,10 @@ def test_axes_are_named_and_there_is_a_key(run: Path) -> None:
 
 
 def test_bands_are_quantiles_of_clean_and_noisy_losses(run: Path) -> None:
-    (result,) = find([run])
-    figure = curves.losses([result], "title")
+    (result,) = load_runs([run])
+    figure = curves.draw_losses([result], "title")
     assert figure
-    table, truth = arrays(result, "evidence/relabel.npz"), samples(result)
+    table, truth = read_arrays(result, "evidence/relabel.npz"), read_samples(result)
     assert table
     assert truth
     axes = figure.axes[0]
@@ -131,29 +137,29 @@ def test_bands_are_quantiles_of_clean_and_noisy_losses(run: Path) -> None:
 
 def test_when_losses_were_observed_is_found_also_for_older_runs(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", Recipe(epochs=10, every=4))
-    (result,) = find([folder])
-    assert observed(result, "relabel", 3).tolist() == [4, 8, 10]
+    (result,) = load_runs([folder])
+    assert infer_epochs(result, "relabel", 3).tolist() == [4, 8, 10]
     (folder / "provenance.json").write_text("{}")
-    assert observed(result, "relabel", 3).tolist() == [4, 8, 10]
-    assert observed(result, "relabel", 7).tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert infer_epochs(result, "relabel", 3).tolist() == [4, 8, 10]
+    assert infer_epochs(result, "relabel", 7).tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_the_threshold_stands_where_labels_stop_being_kept(run: Path) -> None:
-    (result,) = find([run])
+    (result,) = load_runs([run])
     for stage in result.summary["stages"]:
-        table = split(result, stage["stage"])
-        border = histograms.cut(stage, table)
+        table = read_split(result, stage["stage"])
+        border = histograms.find_border(stage, table)
         assert border is not None
         assert (table["clean"] == (table["losses"] < border)).all()
     mixed = {"losses": np.array([1.0, 2, 3]), "noisy": np.array([0.9, 0.1, 0.9])}
-    assert histograms.cut({"threshold": 0.5}, mixed) is None  # no single place
+    assert histograms.find_border({"threshold": 0.5}, mixed) is None  # no single place
     none = {"losses": np.array([1.0, 2]), "noisy": np.array([0.1, 0.1])}
-    assert histograms.cut({"threshold": 0.5}, none) is None
+    assert histograms.find_border({"threshold": 0.5}, none) is None
 
 
 def test_histograms_hold_all_samples_and_the_fitted_components(run: Path) -> None:
-    (result,) = find([run])
-    figure = histograms.losses(result, "title")
+    (result,) = load_runs([run])
+    figure = histograms.draw_loss_histograms(result, "title")
     assert figure
     axes, stage = figure.axes[0], result.summary["stages"][0]
     bars = [patch.get_data() for patch in axes.patches if hasattr(patch, "get_data")]
@@ -168,21 +174,21 @@ def test_histograms_hold_all_samples_and_the_fitted_components(run: Path) -> Non
 
 
 def test_transitions_and_flows_count_samples(run: Path) -> None:
-    (result,) = find([run])
-    table = samples(result)
+    (result,) = load_runs([run])
+    table = read_samples(result)
     assert table
-    matrix = matrices.transition(table["true"], table["given"], len(CLASSES))
+    matrix = matrices.compute_transitions(table["true"], table["given"], len(CLASSES))
     assert np.allclose(matrix.sum(1), 1)
     a, b = 2, 5
     chosen = table["true"] == a
     assert matrix[a, b] == pytest.approx((table["given"][chosen] == b).mean())
-    empty = matrices.transition(np.array([0, 0]), np.array([0, 1]), 3)
+    empty = matrices.compute_transitions(np.array([0, 0]), np.array([0, 1]), 3)
     assert np.isnan(empty[1]).all()
-    found = flow.stations(result)
+    found = flow.read_stations(result)
     assert list(found) == ["given label", "seen after relabel", "seen by the model"]
     assert (found["given label"] == table["given"]).all()
     many = {"a": np.arange(40) % 20, "b": (np.arange(40) + 1) % 20}
-    groups, names = flow.heaped(many, [f"class {k}" for k in range(20)])
+    groups, names = flow.merge_classes(many, [f"class {k}" for k in range(20)])
     assert len(names) == flow.SHOWN
     assert names[-1] == "9 other classes"
     assert groups.max() == flow.SHOWN - 1
@@ -190,15 +196,15 @@ def test_transitions_and_flows_count_samples(run: Path) -> None:
 
 def test_detectors_come_from_the_scores(run: Path, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", Recipe())
-    (result,) = find([folder])
-    assert list(roc.suspicions(result)["detect"]) == ["split's loss"]
-    table = samples(result)
+    (result,) = load_runs([folder])
+    assert list(roc.read_scores(result)["detect"]) == ["split's loss"]
+    table = read_samples(result)
     assert table
     scores = result.samples[["id"]].copy()
     for name in ("small_loss", "margin"):
         scores[f"relabel:{name}"] = table["loss"] + (name == "margin") * table["wrong"] * 100
     scores.to_csv(folder / "scores.csv", index=False)
-    figure = roc.detectors(result, "title")
+    figure = roc.draw_detectors(result, "title")
     assert figure
     assert [axes.get_title() for axes in figure.axes] == ["relabel: best is margin (1.000)"]
     stars = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
@@ -208,8 +214,8 @@ def test_detectors_come_from_the_scores(run: Path, tmp_path: Path) -> None:
 
 
 def test_the_accuracy_figure_marks_last_and_best(run: Path) -> None:
-    (result,) = find([run])
-    figure = curves.accuracy([result], strokes(["drpl"]), "title")
+    (result,) = load_runs([run])
+    figure = curves.draw_accuracy([result], assign_strokes(["drpl"]), "title")
     assert figure
     lines = [line for line in figure.axes[0].lines if np.size(line.get_xdata())]
     marks = {line.get_marker(): [float(np.ravel(v)[0]) for v in line.get_data()] for line in lines}
@@ -231,19 +237,19 @@ def test_what_cannot_be_drawn_is_left_out(blind: Path, tmp_path: Path) -> None:
 def test_many_classes_fit(tmp_path: Path) -> None:
     """A hundred classes: no names, and an image instead of ten thousand shapes."""
     folder = write_run(tmp_path / "run", Recipe())
-    (result,) = find([folder])
+    (result,) = load_runs([folder])
     result.summary["classes"] = [f"class {k}" for k in range(100)]
-    table = dict(samples(result) or {})
+    table = dict(read_samples(result) or {})
     for key in ("given", "suggested", "true"):
         table[key] = (np.arange(len(table["given"])) * 7 + len(key)) % 100
     write_arrays(folder / "samples.npz", table)
-    for drawn in (matrices.transitions(result, "t"), flow.flow(result, "t")):
+    for drawn in (matrices.draw_transitions(result, "t"), flow.draw_flow(result, "t")):
         assert drawn is not None
-        assert len(Picture("a", "b", "c", drawn).svg()) < 400_000
+        assert len(Picture("a", "b", "c", drawn).render_svg()) < 400_000
 
 
 def test_colours_and_lines_tell_methods_apart() -> None:
-    look = strokes([f"method {k}" for k in range(28)])
+    look = assign_strokes([f"method {k}" for k in range(28)])
     assert len(set(look.values())) == 28
     assert len(set(COLOURS)) == len(COLOURS)
 

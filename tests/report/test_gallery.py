@@ -8,8 +8,9 @@ from PIL import Image
 
 import drpl
 from drpl.data.dataset import DatasetSplits
-from drpl.report import gallery
+from drpl.report.gallery import select_for_run
 from drpl.report.page import report
+from drpl.runs import gallery
 from drpl.runs.folder import Result
 from tests.support.run_folders import Recipe, write_run
 from tests.support.tiny import tiny_config
@@ -31,7 +32,7 @@ def table_of(count: int, classes: int) -> dict[str, np.ndarray]:
 def test_what_is_chosen() -> None:
     table = table_of(500, 4)
     other = np.random.default_rng(8).random(500)
-    chosen = gallery.choose(table, [table["p_noisy"], other], 4)
+    chosen = gallery.select_images(table, [table["p_noisy"], other], 4)
     agrees = table["given"] == table["suggested"]
     for c, clean, noisy in chosen.classes:
         mine = table["given"] == c
@@ -47,13 +48,13 @@ def test_what_is_chosen() -> None:
     assert spread[chosen.disputed].tolist() == np.sort(spread)[::-1][: gallery.ROW].tolist()
     surest = np.sort(table["confidence"][~agrees])[::-1][: gallery.ROW]
     assert table["confidence"][chosen.opposed].tolist() == surest.tolist()
-    lone = gallery.choose(table, [table["p_noisy"]], 4).disputed
+    lone = gallery.select_images(table, [table["p_noisy"]], 4).disputed
     nearest = np.sort(np.abs(table["p_noisy"] - 0.5))[: gallery.ROW]
     assert np.abs(table["p_noisy"] - 0.5)[lone].tolist() == nearest.tolist()
 
 
 def test_there_are_never_too_many() -> None:
-    chosen = gallery.choose(table_of(20_000, 1000), [], 1000)
+    chosen = gallery.select_images(table_of(20_000, 1000), [], 1000)
     assert len(chosen.ids) <= gallery.MOST
     assert chosen.ids == sorted(set(chosen.ids))
     assert len(chosen.classes) == 44
@@ -63,13 +64,13 @@ def test_ties_are_broken_by_order() -> None:
     table = table_of(50, 2)
     table["confidence"][:] = 0.5
     table["suggested"] = 1 - table["given"]
-    assert gallery.choose(table, [], 2).opposed == list(range(gallery.ROW))
+    assert gallery.select_images(table, [], 2).opposed == list(range(gallery.ROW))
 
 
 @pytest.mark.parametrize(("channels", "side"), [(1, 8), (3, 8), (3, 200), (4, 8), (2, 8)])
 def test_thumbnails(channels: int, side: int) -> None:
     image = np.random.default_rng(1).integers(0, 255, (channels, side, side + 10), dtype=np.uint8)
-    small = gallery.thumbnail(image)
+    small = gallery._shrink(image)
     assert max(small.shape[:2]) <= gallery.SIDE
     assert small.shape[2] == (3 if channels >= 3 else 1)
     if side < gallery.SIDE:
@@ -80,7 +81,7 @@ def test_a_finished_run_keeps_its_images(tiny: DatasetSplits, tmp_path: Path) ->
     made = {"config": tiny_config("cross_entropy"), "noise": "uniform:0.4", "quiet": True}
     run = drpl.train(tiny, method="cross_entropy", out=tmp_path / "run", **made)  # type: ignore[arg-type]
     kept = np.load(tmp_path / "run" / "gallery.npz")
-    chosen = gallery.choice_of(run)
+    chosen = select_for_run(run)
     assert chosen
     assert kept["ids"].tolist() == chosen.ids
     pixels = tiny.train.images.load(__import__("torch").tensor(chosen.ids)).numpy()
@@ -106,7 +107,7 @@ def test_vectors_have_no_gallery(tmp_path: Path) -> None:
 def test_images_from_files(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", Recipe(images=False))
     run = Result.load(folder)
-    chosen = gallery.choice_of(run)
+    chosen = select_for_run(run)
     assert chosen
     frame = run.samples.assign(path=[f"{i}.png" for i in range(len(run.samples))])
     frame.to_csv(folder / "samples.csv", index=False)

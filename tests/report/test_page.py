@@ -22,8 +22,8 @@ import pytest
 import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.errors import RunError
-from drpl.report.page import Section, complete, report, watch
-from drpl.report.runs import find
+from drpl.report.load import load_runs
+from drpl.report.page import Section, is_complete, report, watch
 from drpl.runs.folder import Result
 from tests.conftest import Command
 from tests.support.run_folders import NOISES, Recipe, write_run
@@ -87,7 +87,7 @@ def looked_up(about: dict[str, str], runs: list[Result]) -> float:
     if how == "number of files":
         return len(list((folders[0] / file).glob("*.json")))
     if file == "history.jsonl":
-        return from_diary(folders[0] / file, key, how)
+        return read_history(folders[0] / file, key, how)
     values = [from_file(folder / file, key) for folder in folders]
     if how == "number of runs":
         return len(values)
@@ -111,7 +111,7 @@ def from_file(path: Path, key: str) -> float:
     return float(tree)
 
 
-def from_diary(path: Path, key: str, how: str) -> float:
+def read_history(path: Path, key: str, how: str) -> float:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     if how == "last row":
         return float(rows[-1][key])
@@ -124,7 +124,7 @@ def from_diary(path: Path, key: str, how: str) -> float:
 
 
 def printed_in_the_paper(run: Result, key: str) -> float:
-    table = pd.read_csv(str(files("drpl.report.paper").joinpath("published.csv")), dtype=str)
+    table = pd.read_csv(str(files("drpl.report").joinpath("published.csv")), dtype=str)
     s = run.summary
     mine = table[(table.method == s["method"]) & (table.dataset == s["dataset"])]
     values = [float(v) for v in mine[key].dropna()]
@@ -158,12 +158,12 @@ def check_numbers(page: Path, runs: list[Result]) -> int:
 
 def test_every_number_of_a_run(run: Path, tmp_path: Path) -> None:
     page = report([run], tmp_path / "page.html")
-    assert check_numbers(page, find([run])) > 200
+    assert check_numbers(page, load_runs([run])) > 200
 
 
 def test_every_number_of_a_comparison(comparison: Path, tmp_path: Path) -> None:
     page = report([comparison], tmp_path / "page.html")
-    runs = find([comparison])
+    runs = load_runs([comparison])
     assert len(runs) == 50
     assert check_numbers(page, runs) > 1500
     text = page.read_text()
@@ -197,16 +197,16 @@ def test_a_number_that_was_changed_is_found(run: Path, tmp_path: Path) -> None:
     assert value
     page.write_text(text.replace(f'value="{value[1]}"', 'value="0.5"', 1))
     with pytest.raises(AssertionError):
-        check_numbers(page, find([run]))
+        check_numbers(page, load_runs([run]))
     page.write_text(text.replace("</h1>", "</h1><p>It is 99 % right.</p>", 1))
     with pytest.raises(AssertionError, match="nobody can look up"):
-        check_numbers(page, find([run]))
+        check_numbers(page, load_runs([run]))
 
 
 def test_without_truth_test_set_and_images(blind: Path, tmp_path: Path) -> None:
     page = report([blind], tmp_path / "page.html")
     text = page.read_text()
-    assert check_numbers(page, find([blind])) > 100
+    assert check_numbers(page, load_runs([blind])) > 100
     assert "no AUROC, no precision and no recall" in text
     assert "nobody knows how accurate the model is" in text
     assert "The images cannot be shown" in text
@@ -225,7 +225,7 @@ def test_a_run_that_still_trains(run: Path, tmp_path: Path) -> None:
     shown = walked(page)
     lines = (begun / "history.jsonl").read_text().splitlines()[:-1]
     (begun / "history.jsonl").write_text("".join(line + "\n" for line in lines))
-    assert check_numbers(page, find([run, begun])) > 200
+    assert check_numbers(page, load_runs([run, begun])) > 200
     assert any(about["data-file"] == "history.jsonl" for about, _ in shown.numbers)
     alone = report([begun], tmp_path / "alone.html", reload=5).read_text()
     assert "is still training" in alone
@@ -256,16 +256,16 @@ def test_watching_until_the_end(tmp_path: Path) -> None:
     later.join()
     assert last[-1] == 0
     assert "data-reload=" not in out.read_text()
-    assert check_numbers(out, find([folder])) > 200
+    assert check_numbers(out, load_runs([folder])) > 200
 
 
 def test_a_comparison_is_complete_once_it_has_its_table(comparison: Path, tmp_path: Path) -> None:
     """Until then cells may come that nobody has begun."""
     place = comparison / "runs" / "ood-0.6" / "drpl" / "seed-1"
-    assert complete(comparison)
-    assert complete(place)
+    assert is_complete(comparison)
+    assert is_complete(place)
     (tmp_path / "runs").mkdir()
-    assert not complete(tmp_path)
+    assert not is_complete(tmp_path)
 
 
 def test_sections_from_elsewhere(run: Path, tmp_path: Path) -> None:
@@ -344,4 +344,4 @@ main()
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").read_bytes() == (tmp_path / "again.html").read_bytes()
-    assert check_numbers(tmp_path / "page.html", find([run])) > 200
+    assert check_numbers(tmp_path / "page.html", load_runs([run])) > 200

@@ -6,7 +6,7 @@ import pytest
 
 from drpl.noise.spec import parse_spec
 from drpl.registry import NOISES
-from drpl.report.paper import TABLES, printed, published
+from drpl.report.paper import TABLES, find_published, read_published
 
 CELLS = {
     "detection": 3 * 14,
@@ -20,7 +20,7 @@ CELLS = {
 
 
 def test_every_cell_is_there_once() -> None:
-    figures = published()
+    figures = read_published()
     assert Counter(figure.table for figure in figures) == CELLS
     assert list(CELLS) == list(TABLES)
     cells = {(f.table, f.dataset, f.noise, f.method) for f in figures}
@@ -28,7 +28,7 @@ def test_every_cell_is_there_once() -> None:
 
 
 def test_figures_are_possible() -> None:
-    for figure in published():
+    for figure in read_published():
         kind, rate = parse_spec(figure.noise)[0]
         assert kind in NOISES or figure.noise == "none"
         assert (rate or 0.0) == figure.rate
@@ -59,7 +59,9 @@ def test_figures_are_possible() -> None:
 def test_accuracies(
     dataset: str, noise: str | None, method: str, best: float, last: float | None
 ) -> None:
-    figures = [figure for figure in printed(dataset, noise, method) if figure.best is not None]
+    figures = [
+        figure for figure in find_published(dataset, noise, method) if figure.best is not None
+    ]
     assert [(figure.best, figure.last) for figure in figures] == [(best, last)]
 
 
@@ -74,12 +76,12 @@ def test_accuracies(
     ],
 )
 def test_detection(noise: str, method: str, tpr: float | None, fpr: float | None) -> None:
-    found = [f for f in printed("imagenet32", noise, method) if f.table == "detection"]
+    found = [f for f in find_published("imagenet32", noise, method) if f.table == "detection"]
     assert [(figure.tpr, figure.fpr) for figure in found] == [(tpr, fpr)]
 
 
 def test_doubtful_cells_say_so() -> None:
-    noted = Counter(figure.note for figure in published() if figure.note)
+    noted = Counter(figure.note for figure in read_published() if figure.note)
     assert noted == {
         "printed as a dash: no usable result": 2,
         "last is higher than best as printed": 1,
@@ -90,8 +92,8 @@ def test_doubtful_cells_say_so() -> None:
 
 
 def test_a_noise_is_found_however_it_is_written() -> None:
-    wanted = printed("cifar10", "uniform:0.4", "drpl")
+    wanted = find_published("cifar10", "uniform:0.4", "drpl")
     assert len(wanted) == 1
-    assert printed("cifar10", "uniform:.40,scheme=official", "drpl") == wanted
-    assert printed("cifar10", "uniform:0.4+ood:0.1", "drpl") == []
-    assert printed("digits", "uniform:0.4", "drpl") == []
+    assert find_published("cifar10", "uniform:.40,scheme=official", "drpl") == wanted
+    assert find_published("cifar10", "uniform:0.4+ood:0.1", "drpl") == []
+    assert find_published("digits", "uniform:0.4", "drpl") == []

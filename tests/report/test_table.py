@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drpl.report.roc import averaged, curved
-from drpl.report.table import COLUMNS, cells_table, markdown, method_table, rate, spread
+from drpl.report.roc import average_curves, compute_curve
+from drpl.report.table import (
+    COLUMNS,
+    format_spread,
+    read_rate,
+    tabulate_cells,
+    tabulate_methods,
+    to_markdown,
+)
 from drpl.runs.folder import Result
 
 
@@ -33,7 +40,7 @@ def made(method: str, seed: int, last: float | None, **more: Any) -> Result:
 
 def test_means_deviations_and_the_papers_figures() -> None:
     runs = [made("drpl", seed, last) for seed, last in ((1, 70.0), (2, 72.0), (3, 71.0))]
-    line = method_table(runs).splitlines()[2]
+    line = tabulate_methods(runs).splitlines()[2]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:4] == ["`drpl`", "3", "71.00 ± 1.00", "73.00 ± 1.00"]
     assert cells[4:6] == ["72.37", "73.13"]  # the paper's last and best
@@ -45,17 +52,17 @@ def test_means_deviations_and_the_papers_figures() -> None:
 
 def test_what_is_not_known_is_a_dash() -> None:
     lone = made("own_method", 1, None, detection=None, dataset="mine")
-    head, _, line = method_table([lone]).splitlines()
+    head, _, line = tabulate_methods([lone]).splitlines()
     assert "paper" not in head
     assert line == "| `own_method` | 1 | – | – | – | – | – | 1,234 | 6,000,000 |"
-    assert spread([1.0, None, 3.0], 1) == f"2.0 ± {stdev([1, 3]):.1f}"
+    assert format_spread([1.0, None, 3.0], 1) == f"2.0 ± {stdev([1, 3]):.1f}"
 
 
 def test_doubts_about_the_paper_and_failures_are_named() -> None:
     spec = "uniform:0.40,scheme=official"
     runs: dict[str | None, list[Result]] = {}
     runs[spec] = [made("cross_entropy", 1, 50.0), made("drpl", 1, 70.0)]
-    text = markdown(runs, {spec: "roc-x.png"}, {"mixup, uniform:0.4, seed 1": "it broke"})
+    text = to_markdown(runs, {spec: "roc-x.png"}, {"mixup, uniform:0.4, seed 1": "it broke"})
     assert "Paper: cross_entropy and forward have the same best" in text
     assert "![ROC](roc-x.png)" in text
     assert "- mixup, uniform:0.4, seed 1: it broke" in text
@@ -64,7 +71,7 @@ def test_doubts_about_the_paper_and_failures_are_named() -> None:
 
 def test_the_papers_detection_figures() -> None:
     noise = {"spec": "ood-nonuniform:0.5", "nominal": 0.5, "realised": 0.5}
-    head, _, line = method_table(
+    head, _, line = tabulate_methods(
         [made("drpl", 1, 60.0, dataset="imagenet32", noise=noise)]
     ).splitlines()
     assert "| paper TPR | paper FPR |" in head
@@ -83,11 +90,11 @@ def test_the_papers_detection_figures() -> None:
     ],
 )
 def test_rates(spec: str | None, wanted: float) -> None:
-    assert rate({"spec": spec, "nominal": 0.123}) == wanted
+    assert read_rate({"spec": spec, "nominal": 0.123}) == wanted
 
 
 def test_the_columns_of_the_table() -> None:
-    row = cells_table([made("drpl", 3, 70.0)]).iloc[0].to_dict()
+    row = tabulate_cells([made("drpl", 3, 70.0)]).iloc[0].to_dict()
     cell = ["cifar100", "uniform:0.40,scheme=official", 0.4, "drpl", 3]
     assert list(row) == list(COLUMNS)
     assert list(row.values()) == [*cell, 70.0, 72.0, 0.9, 0.8, 0.1, 1234.5, 6_000_000]
@@ -97,12 +104,12 @@ def test_curves_count_what_is_kept_below_each_loss() -> None:
     draws = np.random.default_rng(1)
     losses, wrong = draws.random(200), draws.random(200) < 0.4
     losses[wrong] += 0.3
-    noisy_kept, clean_kept = curved(losses, wrong)
+    noisy_kept, clean_kept = compute_curve(losses, wrong)
     area = np.trapezoid(clean_kept, noisy_kept)
     pairs = losses[wrong][:, None] > losses[~wrong][None]
     assert area == pytest.approx(pairs.mean())  # a noisy loss above a clean one
     for border in (0.2, 0.5, 0.9):
         point = np.mean(losses[wrong] <= border), np.mean(losses[~wrong] <= border)
         assert np.interp(point[0], noisy_kept, clean_kept) >= point[1] - 1e-12
-    across, height = averaged([(noisy_kept, clean_kept)] * 3)
+    across, height = average_curves([(noisy_kept, clean_kept)] * 3)
     assert np.trapezoid(height, across) == pytest.approx(area, abs=0.01)

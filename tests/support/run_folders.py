@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tomli_w
+from drpl.runs.history import costs, tested
 from scipy.stats import beta
 
 from drpl.detection.metrics import score
 from drpl.files import write_arrays, write_atomic, write_json
-from drpl.report import gallery
-from drpl.runs.history import costs, tested
+from drpl.runs.gallery import select_images, write_gallery
 
 CLASSES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat 2", "Sandal", "Shirt", "7", "8"]
 
@@ -110,9 +110,9 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         frame[key] = table[key]
     write_atomic(folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g"))
     if r.images:
-        ids = gallery.choose(table, judged, c).ids
+        ids = select_images(table, judged, c).ids
         pixels = draws.integers(0, 255, (len(ids), 1, 14, 14), dtype=np.uint8)
-        gallery.write(folder / "gallery.npz", ids, pixels)
+        write_gallery(folder / "gallery.npz", ids, pixels)
     detection = score(losses, ~table["flagged"], wrong) if r.truth else None
     write_json(
         folder / "result.json",

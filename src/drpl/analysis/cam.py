@@ -1,4 +1,4 @@
-"""Where a model looks: class activation maps, above all of wrong labels that it learnt by heart."""
+"""Where a model looks: class activation maps, above all of wrong labels that it memorised."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,18 +10,20 @@ import torch
 from numpy.typing import NDArray
 
 from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 from drpl.files import write_atomic
 from drpl.networks.build import Builder
-from drpl.networks.depth import class_maps
-from drpl.report.cam_figure import Sight, drawn
-from drpl.report.table import as_csv
+from drpl.networks.depth import compute_class_maps
+from drpl.report.cam_figure import CamView, draw_cam
+from drpl.report.table import to_csv
 from drpl.runs import model as models
 from drpl.runs.folder import Result
 from drpl.runs.model import Model
-from drpl.runs.reload_data import reread
+from drpl.runs.reload_data import reload_data
 
 COUNT = 6  # images, where none are asked for
+COLUMNS = ("id", "path", "given", "p_given", "role", "other", "p_other", "shows", "flagged")
 
 Samples = dict[str, NDArray[Any]]  # samples.npz
 
@@ -34,38 +36,37 @@ def look(
     count: int = COUNT,
     out: Path | str | None = None,
     network: Builder | None = None,
-    **more: Any,
-) -> list[Sight]:
+    read_options: ReadOptions | None = None,
+    ood: str | DatasetSplits | Dataset | None = None,
+    confusion: Path | str | None = None,
+) -> list[CamView]:
     """Maps of the evidence for the given label and for the true (or suggested) one.
 
-    `images` are ids of samples.csv; without any, those that are looked at are `memorised`. `data`
-    and `more` say where the images are if the run's folder does not, see `reread`. With `out` a
-    figure and a table are written there. `network` is the user's own, if the run's was.
+    `images` are ids of samples.csv; without any, those that were memorised are shown. `data`,
+    `read_options`, `ood` and `confusion` say where the images are if the run's folder does not,
+    see `reload_data`. With `out` a figure and a table are written there. `network` is the user's
+    own, if the run's was.
     """
     result, model = Result.load(run), models.load(run, network)
     with np.load(result.folder / "samples.npz") as arrays:
         samples = dict(arrays)
-    ids = checked(images, len(samples["given"])) or chosen(samples, count)
-    class_maps(
-        model.net, torch.zeros(1, *model.view.output_shape(model.shape))
-    )  # before data are read
-    train = reread(result, model, data, **more)
-    sights = [sight(i, train, model, samples) for i in ids]
+    ids = _check_ids(images, len(samples["given"])) or choose_ids(samples, count)
+    # A network without maps is refused before data are read.
+    compute_class_maps(model.net, torch.zeros(1, *model.transform.output_shape(model.shape)))
+    train = reload_data(
+        result, model, data, read_options=read_options, ood=ood, confusion=confusion
+    )
+    views = [_view_image(i, train, model, samples) for i in ids]
     if out is not None:
         s = result.summary
         noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
-        png, svg = drawn(sights, f"{s['method']} on {s['dataset']}{noise}")
-        write_atomic(Path(out) / "look.png", png)
-        write_atomic(Path(out) / "look.svg", svg)
-        rows = [{name: getattr(one, name) for name in COLUMNS} for one in sights]
-        write_atomic(Path(out) / "look.csv", as_csv(pd.DataFrame(rows)))
-    return sights
+        draw_cam(views, f"{s['method']} on {s['dataset']}{noise}").write(Path(out))
+        rows = [{name: getattr(view, name) for name in COLUMNS} for view in views]
+        write_atomic(Path(out) / "look.csv", to_csv(pd.DataFrame(rows)))
+    return views
 
 
-COLUMNS = ("id", "path", "given", "p_given", "role", "other", "p_other", "shows", "flagged")
-
-
-def checked(images: Iterable[int], count: int) -> list[int]:
+def _check_ids(images: Iterable[int], count: int) -> list[int]:
     """The ids, if there are such samples."""
     ids = list(dict.fromkeys(images))
     for i in ids:
@@ -74,16 +75,16 @@ def checked(images: Iterable[int], count: int) -> list[int]:
     return ids
 
 
-def chosen(samples: Samples, count: int) -> list[int]:
-    """Those learnt by heart, surest first; where none are known, the most suspicious."""
-    ids = memorised(samples)
+def choose_ids(samples: Samples, count: int) -> list[int]:
+    """Those memorised, highest confidence first; where none are known, the most suspicious."""
+    ids = find_memorised(samples)
     if not len(ids):
         ids = np.lexsort((-samples["loss"], -samples["p_noisy"]))
     return [int(i) for i in ids[:count]]
 
 
-def memorised(samples: Samples) -> NDArray[np.intp]:
-    """Wrong labels that were not detected and that the model now predicts, surest first."""
+def find_memorised(samples: Samples) -> NDArray[np.intp]:
+    """Wrong labels that were not detected and that the model predicts, highest confidence first."""
     if "wrong" not in samples:
         return np.empty(0, np.intp)
     learnt = samples["wrong"] & ~samples["flagged"] & (samples["suggested"] == samples["given"])
@@ -91,19 +92,23 @@ def memorised(samples: Samples) -> NDArray[np.intp]:
     return np.asarray(ids[np.argsort(-samples["confidence"][ids], kind="stable")])
 
 
-def sight(i: int, train: Dataset, model: Model, samples: Samples) -> Sight:
+def _view_image(i: int, train: Dataset, model: Model, samples: Samples) -> CamView:
     """One image and what the model sees on it."""
     pixels = train.images.load(torch.tensor([i]))
-    x = model.view(pixels, torch.empty(1, 0))
-    maps = class_maps(model.net, x)[0].numpy()
+    x = model.transform(pixels, torch.empty(1, 0))
+    maps = compute_class_maps(model.net, x)[0].numpy()
     with torch.no_grad():
         probs = model.net.eval()(x).softmax(1)[0].numpy()
     given = int(samples["given"][i])
-    role, other = beside(i, probs, samples)
-    return Sight(
+    role, other = choose_other(i, probs, samples)
+    shows = ""
+    if "true" in samples:
+        inside = samples["in_distribution"][i]
+        shows = model.classes[samples["true"][i]] if inside else "none of the classes"
+    return CamView(
         id=i,
         path=str(train.paths[i]) if train.paths else "",
-        pixels=model.view.crop_centre(pixels)[0].permute(1, 2, 0).numpy(),
+        pixels=model.transform.crop_centre(pixels)[0].permute(1, 2, 0).numpy(),
         given=model.classes[given],
         p_given=float(probs[given]),
         given_map=maps[given],
@@ -111,22 +116,15 @@ def sight(i: int, train: Dataset, model: Model, samples: Samples) -> Sight:
         other=model.classes[other],
         p_other=float(probs[other]),
         other_map=maps[other],
-        shows=shown(i, model.classes, samples),
+        shows=shows,
         flagged=bool(samples["flagged"][i]),
     )
 
 
-def beside(i: int, probs: NDArray[Any], samples: Samples) -> tuple[str, int]:
+def choose_other(i: int, probs: NDArray[Any], samples: Samples) -> tuple[str, int]:
     """The class to compare the given one with, and what it is: true, suggested, or next best."""
     given = samples["given"][i]
     if "true" in samples and samples["in_distribution"][i] and samples["true"][i] != given:
         return "true", int(samples["true"][i])
     others = np.where(np.arange(len(probs)) == given, -1, probs)
     return "suggested" if probs.argmax() != given else "next best", int(others.argmax())
-
-
-def shown(i: int, classes: tuple[str, ...], samples: Samples) -> str:
-    """What the image shows, as far as that is known."""
-    if "true" not in samples:
-        return ""
-    return classes[samples["true"][i]] if samples["in_distribution"][i] else "none of the classes"

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
@@ -21,12 +22,12 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import Images, concat, fit, load_batches
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError
-from drpl.files import write_atomic
+from drpl.files import read_json, write_atomic
 from drpl.networks.build import CUSTOM, Builder
-from drpl.networks.depth import features_by_depth, members
-from drpl.randomness import derive, rng
-from drpl.report.probe_figure import UNTRAINED, by_run, drawn
-from drpl.report.table import as_csv, cell
+from drpl.networks.depth import extract_features, list_members
+from drpl.randomness import derive
+from drpl.report.probe_figure import UNTRAINED, draw_probes, split_by_run
+from drpl.report.table import describe_cell, to_csv
 from drpl.runs import model as models
 from drpl.runs.folder import Result
 from drpl.runs.model import Model
@@ -39,9 +40,7 @@ COLUMNS = ("run", "method", "noise", "rate", "seed", "block", "features", "accur
 
 Row = dict[str, Any]
 Shape = tuple[int, ...]
-
-
-Fold = tuple[Tensor, Tensor]  # the samples to learn from, and those to be tested on
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # the samples to learn from, and those to test on
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Task:
     images: Images
     labels: Tensor  # [N]
     classes: tuple[str, ...]
-    folds: tuple[Fold, ...]
+    folds: list[Fold]
 
 
 @dataclass(frozen=True)
@@ -86,55 +85,49 @@ def probe(
     names, chosen = tuple(classes), read_options or ReadOptions()
 
     @cache
-    def task(shape: Shape) -> Task:
-        return prepared(read(target, chosen, shape), names, limit, shape, seed)
+    def make_task(shape: Shape) -> Task:
+        return prepare_task(_read_target(target, chosen, shape), names, limit, shape, seed)
 
     rows: list[Row] = []
-    shapes: list[Shape] = []
+    tasks: list[Task] = []
     blank: dict[Any, list[Row]] = {}  # an untrained network for each kind that there is
     for result in results:
-        about = models.read_json(result.folder / "model.json")
+        about = read_json(result.folder / "model.json")
         own = network if about["network"] == CUSTOM else None
         model = models.load(result.folder, own)
-        shapes.append(model.shape)
-        head = {"run": str(result.folder), **cell(result)}
-        rows += probed(model, task(model.shape), head)
-        kind = (about["network"], about["width"], model.shape, model.view)
+        tasks.append(make_task(model.shape))
+        rows += _probe_model(model, tasks[-1], {"run": str(result.folder), **describe_cell(result)})
+        kind = (about["network"], about["width"], model.shape, model.transform)
         if kind not in blank:
             head = {"run": "", "method": UNTRAINED, "noise": "", "rate": np.nan, "seed": seed}
-            blank[kind] = probed(untrained(result.folder, seed, own), task(model.shape), head)
-    for more in blank.values():
-        rows += more
+            untrained = _build_untrained(result.folder, seed, own)
+            blank[kind] = _probe_model(untrained, tasks[-1], head)
+    rows += [row for kind in blank.values() for row in kind]
     table = pd.DataFrame(rows)[list(COLUMNS)]
-    first = task(shapes[0])
-    notes = tuple(remarks(results, first.classes, rows))
+    known = tasks[0].classes
     if out is not None:
-        png, svg = drawn(table, titled(target, first), 100 / len(first.classes))
-        for name, content in (("csv", as_csv(table)), ("png", png), ("svg", svg)):
-            write_atomic(Path(out) / f"probes.{name}", content)
-    return Probes(table, notes)
+        name = Path(target).name if isinstance(target, str) else target.name
+        picture = draw_probes(table, f"{len(known)} classes of {name}", 100 / len(known))
+        picture.write(Path(out))
+        write_atomic(Path(out) / "probes.csv", to_csv(table))
+    return Probes(table, tuple(_collect_notes(results, known, rows)))
 
 
-def titled(target: str | DatasetSplits, task: Task) -> str:
-    """The target in a few words."""
-    name = Path(target).name if isinstance(target, str) else target.name
-    return f"{len(task.classes)} classes of {name}"
-
-
-def read(target: str | DatasetSplits, read_options: ReadOptions, shape: Shape) -> DatasetSplits:
+def _read_target(
+    target: str | DatasetSplits, read_options: ReadOptions, shape: Shape
+) -> DatasetSplits:
     """The target; files are decoded in the size that the network wants."""
     if not isinstance(target, str):
         return target
-    return load(
-        target, replace(read_options, size=shape[1] if len(shape) == 3 else None, limit=None)
-    )
+    size = shape[1] if len(shape) == 3 else None
+    return load(target, replace(read_options, size=size, limit=None))
 
 
-def prepared(
+def prepare_task(
     data: DatasetSplits, classes: Sequence[str], limit: int | None, shape: Shape, seed: int
 ) -> Task:
     """The classes asked for in the shape asked for, and what is tested on what."""
-    parts = [part.limit(limit) if limit else part for part in of_classes(data, classes) if part]
+    parts = [part.limit(limit) if limit else part for part in select_parts(data, classes) if part]
     labels, count = torch.cat([part.labels for part in parts]), len(parts[0])
     found = parts[0].images.shape
     if found != shape and not (len(found) == len(shape) == 3 and {found[0], shape[0]} <= {1, 3}):
@@ -142,15 +135,16 @@ def prepared(
             f"the samples of {data.name} have the shape {found}, which cannot be brought to the "
             f"{shape} that a run was trained on; images fit images, and vectors must be as long"
         )
+    images = parts[0].images
     if len(parts) == 2:
-        images = concat(parts[0].images, parts[1].images)
-        folds: tuple[Fold, ...] = ((torch.arange(count), torch.arange(count, len(labels))),)
+        images = concat(images, parts[1].images)
+        folds = [(np.arange(count), np.arange(count, len(labels)))]
     else:
-        images, folds = parts[0].images, folded(parts[0], seed)
+        folds = make_folds(parts[0], seed)
     return Task(fit(images, shape), labels, parts[0].classes, folds)
 
 
-def of_classes(data: DatasetSplits, names: Sequence[str]) -> tuple[Dataset, Dataset | None]:
+def select_parts(data: DatasetSplits, names: Sequence[str]) -> tuple[Dataset, Dataset | None]:
     """Both parts with only these classes and true labels; the outside has no test part."""
     train, test = data.train, data.test
     if any(name not in train.classes for name in names) and data.outside:
@@ -159,41 +153,38 @@ def of_classes(data: DatasetSplits, names: Sequence[str]) -> tuple[Dataset, Data
     if len(names or train.classes) < 2:
         raise DataError("at least two classes are needed to tell apart; name more")
 
-    def part(dataset: Dataset) -> Dataset:
+    def select(dataset: Dataset) -> Dataset:
         return dataset.with_true_labels().select_classes(names or train.classes)
 
-    return part(train), test and part(test)
+    return select(train), test and select(test)
 
 
-def folded(dataset: Dataset, seed: int) -> tuple[Fold, ...]:
+def make_folds(dataset: Dataset, seed: int) -> list[Fold]:
     """Parts with the same share of every class, each tested after learning from the others."""
-    order = torch.randperm(len(dataset), generator=rng(seed, "probe"))
-    turn = torch.empty(len(dataset), dtype=torch.int64)
-    for c, name in enumerate(dataset.classes):
-        mine = order[dataset.labels[order] == c]
-        if len(mine) < FOLDS:
+    counts = torch.bincount(dataset.labels, minlength=len(dataset.classes)).tolist()
+    for name, count in zip(dataset.classes, counts, strict=True):
+        if count < FOLDS:
             raise DataError(
-                f"class {name!r} has {len(mine)} images; to probe it takes a test part, or at "
+                f"class {name!r} has {count} images; to probe it takes a test part, or at "
                 f"least {FOLDS} images a class"
             )
-        turn[mine] = torch.arange(len(mine)) % FOLDS
-    return tuple(
-        ((turn != k).nonzero().flatten(), (turn == k).nonzero().flatten()) for k in range(FOLDS)
-    )
+    state = derive(seed, "probe") % 2**32  # what scikit-learn takes
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=state)
+    return list(folds.split(dataset.labels, dataset.labels))
 
 
-def untrained(folder: Path, seed: int, network: Builder | None) -> Model:
+def _build_untrained(folder: Path, seed: int, network: Builder | None) -> Model:
     """A network like the run's, with the weights that it might have begun with."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "untrained"))
-        return models.untrained(folder, network)
+        return models.load_untrained(folder, network)
 
 
-def probed(model: Model, task: Task, head: Row) -> list[Row]:
+def _probe_model(model: Model, task: Task, head: Row) -> list[Row]:
     """A row a block; of networks that answer together, the mean of their probes."""
-    each = [
-        [(x.shape[1], *judged(x, task)) for x in features(net, task.images, model)]
-        for net in members(model.net)
+    members = [
+        [(x.shape[1], *_score_features(x, task)) for x in _compute_features(net, task, model)]
+        for net in list_members(model.net)
     ]
     return [
         {
@@ -203,33 +194,35 @@ def probed(model: Model, task: Task, head: Row) -> list[Row]:
             "accuracy": 100 * float(np.mean([accuracy for _, accuracy, _ in found])),
             "converged": all(done for _, _, done in found),
         }
-        for number, found in enumerate(zip(*each, strict=True), 1)
+        for number, found in enumerate(zip(*members, strict=True), 1)
     ]
 
 
-def features(net: nn.Module, images: Images, model: Model) -> list[NDArray[Any]]:
+def _compute_features(net: nn.Module, task: Task, model: Model) -> list[NDArray[Any]]:
     """The features of all images after each block. [N, K] each"""
     batches = [
-        features_by_depth(net, model.view(pixels, torch.empty(len(index), 0)))
-        for index, pixels in load_batches(images, list(torch.arange(len(images)).split(BATCH)))
+        extract_features(net, model.transform(pixels, torch.empty(len(index), 0)))
+        for index, pixels in load_batches(
+            task.images, list(torch.arange(len(task.images)).split(BATCH))
+        )
     ]
     return [torch.cat(block).numpy() for block in zip(*batches, strict=True)]
 
 
-def judged(x: NDArray[Any], task: Task) -> tuple[float, bool]:
-    """Share of tested images that a logistic regression names rightly; whether it was finished."""
-    right, finished, y = 0, True, task.labels.numpy()
+def _score_features(x: NDArray[Any], task: Task) -> tuple[float, bool]:
+    """Accuracy of a logistic regression on the tested images, and whether it converged."""
+    right, converged, y = 0, True, task.labels.numpy()
     for train, test in task.folds:
-        judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=STEPS))
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=STEPS))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # told in the notes
-            judge.fit(x[train], y[train])
-        right += int((judge.predict(x[test]) == y[test]).sum())
-        finished &= bool(judge[-1].n_iter_.max() < STEPS)
-    return right / sum(len(test) for _, test in task.folds), finished
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the notes say so
+            model.fit(x[train], y[train])
+        right += int((model.predict(x[test]) == y[test]).sum())
+        converged &= bool(model[-1].n_iter_.max() < STEPS)
+    return right / sum(len(test) for _, test in task.folds), converged
 
 
-def remarks(
+def _collect_notes(
     results: Sequence[Result], classes: tuple[str, ...], rows: Sequence[Row]
 ) -> Iterable[str]:
     """What makes the numbers less than they seem."""
@@ -246,11 +239,11 @@ def remarks(
         yield f"{unfinished} of {len(rows)} classifiers were stopped after {STEPS} steps"
 
 
-def side_by_side(table: pd.DataFrame) -> str:
+def format_probes(table: pd.DataFrame) -> str:
     """A line a run, a column a block."""
     blocks = sorted(table.block.unique())
     lines = [f"{'accuracy (%) after block':<44}" + "".join(f"{block:>8}" for block in blocks)]
-    for rows in by_run(table):
+    for rows in split_by_run(table):
         first = rows.iloc[0]
         name = f"{first.method}, {first.noise}, seed {first.seed}" if first.run else first.method
         lines.append(f"{name:<44}" + "".join(f"{value:>8.2f}" for value in rows.accuracy))

@@ -1,4 +1,4 @@
-"""Finished runs judged by detectors: their folders hold all that it takes."""
+"""Detectors on finished runs: their folders hold all that it takes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,41 +23,41 @@ FIGURES = ("auroc", "tpr", "fpr", "precision", "recall")
 
 
 def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None) -> pd.DataFrame:
-    """Judge the labels of a finished run, and write every sample's suspicions to `scores.csv`.
+    """Score the labels of a finished run by detectors, and write the scores to `scores.csv`.
 
     `detectors` are names of `drpl list detectors`, perhaps with a threshold ("posterior:0.05"), or
-    functions of one's own. By default all are tried, and those that the evidence does not allow
-    say why in the column `skipped`. A row of the answer is a stage and a detector, with how many
-    labels it would flag and, where the truth is known, how good that is.
+    functions of one's own. By default all are tried, and the column `skipped` says why one that
+    the evidence does not allow was left out. A row of the answer is a stage and a detector, with
+    how many labels it would flag and, where the truth is known, how good that is.
     """
     folder = Path(folder)
     run = Result.load(folder)
-    judges = [Judge.named(one) for one in (DETECTORS if detectors is None else detectors)]
-    labels, wrong = read_labels(folder / "samples.npz")
-    suspicions: dict[str, NDArray[Any]] = {}
+    chosen = [_Detector.parse(one) for one in (DETECTORS if detectors is None else detectors)]
+    labels, wrong = _read_labels(folder / "samples.npz")
+    columns: dict[str, NDArray[Any]] = {}
     rows: list[dict[str, Any]] = []
-    for path in evidence_files(run):
-        evidence = read_evidence(path, labels)
-        for judge in judges:
-            row = {"stage": evidence.stage, "detector": judge.text}
+    for path in _list_evidence(run):
+        evidence = _read_evidence(path, labels)
+        for one in chosen:
+            row = {"stage": evidence.stage, "detector": one.text}
             try:
-                suspicion = judge.detector(evidence, labels).double()
-                clean = keep_labels(suspicion, judge.threshold)
+                scores = one.detector(evidence, labels).double()
+                clean = keep_labels(scores, one.threshold)
             except DrplError as error:
                 if detectors is not None:
                     raise
                 rows.append(row | {"skipped": str(error)})
                 continue
-            suspicions[f"{evidence.stage}:{judge.name}"] = suspicion.numpy()
-            good = {} if wrong is None else metrics.score(suspicion.numpy(), clean.numpy(), wrong)
+            columns[f"{evidence.stage}:{one.name}"] = scores.numpy()
+            good = {} if wrong is None else metrics.score(scores.numpy(), clean.numpy(), wrong)
             rows.append(row | {"flagged": int((~clean).sum()), **good, "skipped": ""})
-    write_scores(run, suspicions)
+    _write_scores(run, columns)
     table = pd.DataFrame(rows, columns=["stage", "detector", "flagged", *FIGURES, "skipped"])
     return table.astype({"flagged": "Int64", **dict.fromkeys(FIGURES, float)})
 
 
 @dataclass(frozen=True)
-class Judge:
+class _Detector:
     """A detector with its decision."""
 
     text: str  # as it was asked for
@@ -66,7 +66,7 @@ class Judge:
     threshold: float | None
 
     @classmethod
-    def named(cls, one: str | Detector) -> "Judge":
+    def parse(cls, one: str | Detector) -> "_Detector":
         """From NAME, NAME:THRESHOLD, or a function."""
         if not isinstance(one, str):
             return cls(one.__name__, one.__name__, one, None)
@@ -81,7 +81,7 @@ class Judge:
         return cls(one, name, known.load(), threshold)
 
 
-def evidence_files(run: Result) -> list[Path]:
+def _list_evidence(run: Result) -> list[Path]:
     """The evidence of each stage, in the order they were trained."""
     found = sorted((run.folder / "evidence").glob("*.npz"))
     if not found:
@@ -90,14 +90,14 @@ def evidence_files(run: Result) -> list[Path]:
     return sorted(found, key=lambda path: [*stages, path.stem].index(path.stem))
 
 
-def read_labels(path: Path) -> tuple[Tensor, NDArray[Any] | None]:
+def _read_labels(path: Path) -> tuple[Tensor, NDArray[Any] | None]:
     """The given labels and, where it is known, which of them are wrong."""
     with explain_read_errors(path), path.open("rb") as file:
         arrays = np.load(file, allow_pickle=False)
         return torch.from_numpy(arrays["given"]), arrays.get("wrong")
 
 
-def read_evidence(path: Path, labels: Tensor) -> Evidence:
+def _read_evidence(path: Path, labels: Tensor) -> Evidence:
     """Whole and finite evidence on the samples with these labels."""
     with explain_read_errors(path):
         evidence = Evidence.read(path)
@@ -116,9 +116,9 @@ def read_evidence(path: Path, labels: Tensor) -> Evidence:
     return evidence
 
 
-def write_scores(run: Result, suspicions: dict[str, NDArray[Any]]) -> None:
-    """`scores.csv`: a row for each sample, as in `samples.csv`; a column for each judgement."""
+def _write_scores(run: Result, columns: dict[str, NDArray[Any]]) -> None:
+    """`scores.csv`: a row for each sample, a column for each stage and detector."""
     with explain_read_errors(run.folder / "samples.csv"):
-        table = run.samples[["id", "path", "given_label"]].assign(**suspicions)
+        table = run.samples[["id", "path", "given_label"]].assign(**columns)
     text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     write_atomic(run.folder / "scores.csv", text)

@@ -33,9 +33,9 @@ from drpl.data.sources import ReadOptions, load
 from drpl.errors import RunError
 from drpl.files import write_atomic, write_json
 from drpl.methods.drpl import Config
-from drpl.report.noise_figure import picture
+from drpl.report.noise_figure import draw_noise
 from drpl.report.page import report
-from drpl.report.table import as_csv
+from drpl.report.table import to_csv
 from drpl.runs import execute as pipeline
 from drpl.runs.display import Display, duration
 from drpl.runs.folder import Result
@@ -211,9 +211,9 @@ def write_matrix(folder: Path, data: DatasetSplits, run: Judgement) -> pd.DataFr
     names, given = data.train.classes, data.train.labels
     found = noise_matrix(true_classes(run), given)
     table = pd.DataFrame(found.numpy(), index=pd.Index(names, name="true"), columns=list(names))
-    write_atomic(folder / "noise-matrix.csv", as_csv(table.reset_index()))
+    write_atomic(folder / "noise-matrix.csv", to_csv(table.reset_index()))
     title = f"Estimated from {len(given):,} samples: P(given label | true class)"
-    write_atomic(folder / "noise-matrix.png", picture(title, found.numpy(), names, names, []))
+    write_atomic(folder / "noise-matrix.png", draw_noise(title, found.numpy(), names, names, []))
     truth = data.train.truth
     if truth is not None:
         inside = truth.in_distribution
@@ -221,7 +221,7 @@ def write_matrix(folder: Path, data: DatasetSplits, run: Judgement) -> pd.DataFr
         right[inside, truth.labels[inside]] = 1
         real = noise_matrix(right, given).numpy()
         table = pd.DataFrame(real, index=pd.Index(names, name="true"), columns=list(names))
-        write_atomic(folder / "noise-matrix-true.csv", as_csv(table.reset_index()))
+        write_atomic(folder / "noise-matrix-true.csv", to_csv(table.reset_index()))
     return pd.DataFrame(found.numpy(), index=list(names), columns=list(names))
 
 

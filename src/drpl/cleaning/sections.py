@@ -10,9 +10,9 @@ from drpl.cleaning.folder import Cleaned
 from drpl.cleaning.review.page import MOST, script, standalone
 from drpl.cleaning.summary import MEANING
 from drpl.report.matrices import draw_matrix
-from drpl.report.numbers import Number, name
+from drpl.report.numbers import Number, tag_name
 from drpl.report.page import Section
-from drpl.report.style import Picture, panels
+from drpl.report.style import Picture, make_panels
 
 FRAME = "width:100%;height:min(46rem,90vh);border:1px solid var(--line)"
 
@@ -45,7 +45,9 @@ def found(figures: dict[str, Any]) -> str:
     ]
     pairs = [
         Markup("<li>{} as {}: {}&nbsp;%</li>").format(
-            name(pair["true"]), name(pair["given"]), number(f"pairs.{k}.share", percent=True)
+            tag_name(pair["true"]),
+            tag_name(pair["given"]),
+            number(f"pairs.{k}.share", percent=True),
         )
         for k, pair in enumerate(figures["pairs"][:5])
     ]
@@ -61,9 +63,10 @@ def drawn(matrix: NDArray[Any], cleaned: Cleaned) -> str:
     """The noise matrix."""
     side = min(5.2, max(3.2, 0.38 * len(cleaned.classes)))
     title = "Estimated: which label each true class was given"
-    figure, (axes,) = panels(1, title, "given label", "true class", size=(side + 0.4, side - 0.2))
+    size = (side + 0.4, side - 0.2)
+    figure, (axes,) = make_panels(1, title, "given label", "true class", size=size)
     draw_matrix(axes, matrix, cleaned.classes, cleaned.classes)
-    svg = Picture("noise-matrix", title, title, figure).svg()
+    svg = Picture("noise-matrix", title, title, figure).render_svg()
     return f'<figure style="--wide:{round(96 * side)}px"><div class="drawing">{svg}</div></figure>'
 
 

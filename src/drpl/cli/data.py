@@ -32,7 +32,7 @@ def noise(
     from drpl.data.sources import load, with_ood
     from drpl.files import write_atomic
     from drpl.noise.write import Roots, write_noisy
-    from drpl.report.noise_figure import picture
+    from drpl.report.noise_figure import draw_noise
 
     loaded = with_ood(load(data, read_options), ood)
     first, second = (
@@ -40,7 +40,7 @@ def noise(
     )
     roots = Roots(first, second or first)  # an outside that came with the data shares its root
     copy = write_noisy(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
-    figure = picture(copy.title, copy.matrix, copy.rows, copy.columns, copy.samples)
+    figure = draw_noise(copy.title, copy.matrix, copy.rows, copy.columns, copy.samples)
     write_atomic(out / "noise.png", figure)
     done = copy.manifest
     readable = out / "images" if (out / "images").is_dir() else out / "data.npz"
@@ -98,7 +98,7 @@ def doctor(
     data: Annotated[str, DATA],
     *,
     read_options: ReadOptions,
-    times: Annotated[bool, typer.Option(help="Reckon the time of every preset.")] = True,
+    times: Annotated[bool, typer.Option(help="Estimate the time of every preset.")] = True,
 ) -> None:
     """Look a data set over before training: what is in it, what is odd, what it will take."""
     from drpl.analysis import doctor as practice
@@ -107,7 +107,7 @@ def doctor(
     read_options = replace(read_options, skip_broken=True)
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
-    presets = practice.all_presets() if times else []
+    presets = practice.list_presets() if times else []
     typer.echo(practice.examine(load(data, read_options), root, presets).text())
 
 

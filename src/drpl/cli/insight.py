@@ -1,7 +1,7 @@
 """The commands that look into trained models: `look` and `probe`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,8 @@ def look(
         list[int] | None,
         typer.Option(
             "--image",
-            help="An id from samples.csv; may be repeated [default: wrong labels that were learnt "
-            "by heart, or else the most suspicious].",
+            help="An id from samples.csv; may be repeated [default: wrong labels that were "
+            "memorised, or else the most suspicious].",
         ),
     ] = None,
     count: Annotated[int, typer.Option(help="How many, without --image.", min=1, max=50)] = 6,
@@ -36,16 +36,19 @@ def look(
 ) -> None:
     """Show where a model sees an image's given label and where its true or suggested class."""
     from drpl.analysis.cam import look as see
+    from drpl.data.sources import ReadOptions
 
-    read_options = {
-        "size": size,
-        "limit": limit,
-        "data_dir": data_dir,
-        "outside": tuple(outside or ()),
-    }
     folder = out or run / "look"
-    more: dict[str, Any] = {"ood": ood, "confusion": confusion, **read_options}
-    for one in see(run, images or (), data, count=count, out=folder, **more):
+    for one in see(
+        run,
+        images or (),
+        data,
+        count=count,
+        out=folder,
+        read_options=ReadOptions(size, limit, data_dir, outside=tuple(outside or ())),
+        ood=ood,
+        confusion=confusion,
+    ):
         shows = f", shows {one.shows}" if one.shows else ""
         typer.echo(
             f"image {one.id}{shows}: given {one.given} (p {one.p_given:.3f}), "
@@ -74,8 +77,8 @@ def probe(
     ] = Path("probes"),
 ) -> None:
     """Tell other classes apart by the features after each block of trained networks."""
+    from drpl.analysis.probe import format_probes
     from drpl.analysis.probe import probe as measure
-    from drpl.analysis.probe import side_by_side
     from drpl.data.sources import ReadOptions
 
     read_options = ReadOptions(data_dir=data_dir, outside=tuple(outside or ()))
@@ -88,7 +91,7 @@ def probe(
         seed=seed,
         out=out,
     )
-    typer.echo(side_by_side(found.table))
+    typer.echo(format_probes(found.table))
     for note in found.notes:
         typer.echo(f"note: {note}")
     typer.echo(f"wrote probes.csv, probes.png and probes.svg to {out}")

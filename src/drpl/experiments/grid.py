@@ -27,7 +27,7 @@ from drpl.experiments.executors import ENGINES
 from drpl.files import explain_write_errors, slugify, write_atomic, write_if_changed
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
-from drpl.report.table import as_csv, cells_table, markdown, stages_table
+from drpl.report.table import tabulate_cells, tabulate_stages, to_csv, to_markdown
 from drpl.runs.display import duration
 from drpl.runs.execute import execute
 from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, compose_for
@@ -152,7 +152,7 @@ class Comparison:
     @property
     def table(self) -> "pd.DataFrame":
         """One row a cell, as in `table.csv`."""
-        return cells_table(self.results)
+        return tabulate_cells(self.results)
 
     @property
     def text(self) -> str:
@@ -327,22 +327,22 @@ def _summarize(result: Result) -> str:
 def write_comparison(comparison: Comparison) -> None:
     """Write `table.csv`, `stages.csv`, `table.md` and a ROC figure for each noise."""
     from drpl.report import roc  # here, because workers draw no pictures
-    from drpl.report.style import Picture, strokes
+    from drpl.report.style import Picture, assign_strokes
 
     out, results = comparison.folder, comparison.results
-    write_if_changed(out / "table.csv", as_csv(cells_table(results)))
-    write_if_changed(out / "stages.csv", as_csv(stages_table(results)))
+    write_if_changed(out / "table.csv", to_csv(tabulate_cells(results)))
+    write_if_changed(out / "stages.csv", to_csv(tabulate_stages(results)))
     cases: dict[str | None, list[Result]] = {}
     for result in results:
         cases.setdefault(result.summary["noise"]["spec"], []).append(result)
-    look, pictures = strokes([result.summary["method"] for result in results]), {}
+    look, pictures = assign_strokes([result.summary["method"] for result in results]), {}
     for noise, runs in cases.items():
         title = f"Labels kept: {runs[0].summary['dataset']}, {noise or 'its own noise'}"
-        figure = roc.methods(runs, look, title)
+        figure = roc.draw_methods(runs, look, title)
         if figure is not None:
             picture = Picture(f"roc-{slugify(noise or 'none')}", title, "", figure)
             pictures[noise] = f"{picture.name}.png"
-            write_if_changed(out / f"{picture.name}.png", picture.png())
-            write_if_changed(out / f"{picture.name}.svg", picture.svg(alone=True))
+            write_if_changed(out / f"{picture.name}.png", picture.render_png())
+            write_if_changed(out / f"{picture.name}.svg", picture.render_svg(alone=True))
     failures = {str(cell): sentence for cell, sentence in comparison.failures.items()}
-    write_if_changed(out / "table.md", markdown(cases, pictures, failures))
+    write_if_changed(out / "table.md", to_markdown(cases, pictures, failures))

@@ -16,7 +16,7 @@ from drpl.experiments.confusion import METHOD, learn_confusion
 from drpl.experiments.grid import Comparison, Grid, presets_for, run_grid, settings_for
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS
-from drpl.report.paper import TABLES, published
+from drpl.report.paper import TABLES, read_published
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Speeds, dry_run
 from drpl.runs.execute import choose_device
@@ -64,7 +64,7 @@ def plan_paper_grids(table: str) -> list[TablePlan]:
     """A table as the paper has it: one grid for each of its data sets."""
     if table not in TABLES:
         raise ConfigError(f"the paper has no table {table!r}; {did_you_mean(table, TABLES)}")
-    cells = [figure for figure in published() if figure.table == table]
+    cells = [figure for figure in read_published() if figure.table == table]
     plans = []
     for dataset in dict.fromkeys(figure.dataset for figure in cells):
         mine = [figure for figure in cells if figure.dataset == dataset]

@@ -27,9 +27,16 @@ from drpl.errors import ConfigError, DataError, RunError
 from drpl.experiments.grid import Comparison, Grid, run_grid
 from drpl.files import digest, slugify, write_if_changed, write_json
 from drpl.report.figures import figures
+from drpl.report.load import (
+    find_tracked,
+    format_case,
+    format_run,
+    group_by_case,
+    group_by_method,
+    read_samples,
+)
 from drpl.report.page import Section, report
-from drpl.report.runs import by_method, cases, named, samples, title, tracked
-from drpl.report.table import DASH, as_csv, stages_table
+from drpl.report.table import DASH, tabulate_stages, to_csv
 from drpl.runs.experiment import AnyData, Execution, as_splits
 from drpl.runs.folder import Result
 
@@ -135,10 +142,10 @@ def study_grid(grid: Grid, target: str | DatasetSplits | None = None) -> Study:
         whole = load(data, grid.read_options) if isinstance(data, str) else as_splits(data)
         return with_ood(whole, grid.ood)
 
-    write_if_changed(folder / "separation.csv", as_csv(measure_separation(runs)))
+    write_if_changed(folder / "separation.csv", to_csv(measure_separation(runs)))
     parts.make("detectors.csv", partial(_score, runs, folder), runs)
     looks: dict[str, Path] = {}
-    for case, mine in cases(runs).items():
+    for case, mine in group_by_case(runs).items():
         name = f"figures of {case[1] or 'none'}"
         parts.make(name, partial(_draw, mine, folder / "figures"), mine)
         looks |= _look_at_case(parts, case, mine, source, grid.confusion)
@@ -207,7 +214,7 @@ def _identify(data: str | DatasetSplits | Dataset | None) -> str:
 
 def measure_separation(runs: Sequence[Result]) -> pd.DataFrame:
     """A row a noise and seed: AUROC of the losses that methods declare to judge labels by."""
-    stages = stages_table(runs)
+    stages = tabulate_stages(runs)
     pairs = zip(stages.method, stages.stage, strict=True)
     stages = stages.assign(loss=[_name_loss(method, stage) for method, stage in pairs])
     table = stages[CASE].drop_duplicates().reset_index(drop=True)
@@ -238,13 +245,13 @@ def score_runs(runs: Iterable[Result]) -> pd.DataFrame:
 def _score(runs: Sequence[Result], folder: Path) -> Made:
     """`detectors.csv`, and `scores.csv` in the runs, which figures are drawn from."""
     path = folder / "detectors.csv"
-    write_if_changed(path, as_csv(score_runs(runs)))
+    write_if_changed(path, to_csv(score_runs(runs)))
     return [path, *(run.folder / "scores.csv" for run in runs)], ()
 
 
 def _draw(runs: Sequence[Result], folder: Path) -> Made:
     """Every figure of the runs under one noise."""
-    blind = [title(run) for run in runs if not tracked(run)]
+    blind = [format_run(run) for run in runs if not find_tracked(run)]
     note = (
         f"no losses over epochs of {'; '.join(blind)}: trained without --track-every, or for too "
         "few epochs"
@@ -262,16 +269,16 @@ def _look_at_case(
     """A picture of maps for each method under one noise, by title, if the truth is known."""
     if runs[0].detection is None:
         parts.notes.append(
-            f"{named(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
+            f"{format_case(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
             "and looks at wrong labels that were not detected"
         )
         return {}
     looks = {}
-    for method, (first, *_) in by_method(runs).items():
+    for method, (first, *_) in group_by_method(runs).items():
         place = Path("look") / slugify(case[1] or "none") / method
         see = partial(_look, first, source, parts.folder / place, confusion)
         if parts.make(str(place), see, [first]):
-            looks[title(first)] = parts.folder / place / "look.svg"
+            looks[format_run(first)] = parts.folder / place / "look.svg"
     return looks
 
 
@@ -279,10 +286,10 @@ def _look(
     run: Result, source: Callable[[], DatasetSplits], folder: Path, confusion: Path | str | None
 ) -> Made:
     """Maps of wrong labels that were not detected, first of those that were memorised."""
-    table = samples(run) or {}
+    table = read_samples(run) or {}
     missed = (table["wrong"] & ~table["flagged"]).nonzero()[0]
     if not len(missed):
-        return [], [f"{title(run)}: no look, for no wrong label went undetected"]
+        return [], [f"{format_run(run)}: no look, for no wrong label went undetected"]
     unlearnt = table["suggested"][missed] != table["given"][missed]
     ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))]
     first, *_ = look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)

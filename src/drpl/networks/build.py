@@ -25,7 +25,7 @@ def build_network(
     import torch
 
     if not isinstance(network, str):
-        return checked(network(shape, classes))
+        return _check_module(network(shape, classes))
     if network == CUSTOM:
         raise ConfigError(
             "network 'custom' stands for a function of your own, which only Python can give: train "
@@ -34,16 +34,16 @@ def build_network(
     if network == "auto":
         network = "preact_resnet18" if len(shape) == 3 else "mlp"
     if ":" in network:
-        from drpl.networks.external import build_elsewhere
+        from drpl.networks.external import build_external
 
-        net = build_elsewhere(network, shape, classes)
+        net = build_external(network, shape, classes)
     else:
         net = find("network", network, NETWORKS).load()(shape, classes, width)
     # Convolutions are faster with the channels last, on GPUs and on CPUs.
     return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
-def checked(net: object) -> "nn.Module":
+def _check_module(net: object) -> "nn.Module":
     """What a user's function made, if it is a network."""
     from torch import nn
 

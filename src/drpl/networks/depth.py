@@ -1,7 +1,7 @@
 """What a network makes of images on its way: its maps after each block, and its class maps.
 
-A network takes part that has `blocks()`, the modules whose outputs count, and `classify`, the
-linear layer that follows the mean over the last map. Those for images here do; one's own may.
+It works for a network that has `blocks()`, the modules whose outputs count, and `classify`, the
+linear layer that follows the mean over the last map, as those for images in this package do.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ class Layered(Protocol):
         ...
 
 
-def members(net: nn.Module) -> list[nn.Module]:
+def list_members(net: nn.Module) -> list[nn.Module]:
     """The networks that answer together, or the one that answers alone."""
     return list(net.members) if isinstance(net, Ensemble) else [net]
 
 
 @torch.no_grad()
-def maps_by_depth(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
+def compute_maps(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     """What each block of a network makes of images, [B, K, H, W] each, and the logits. [B, C]"""
     if not isinstance(net, Layered):
         raise ConfigError(
@@ -44,9 +44,9 @@ def maps_by_depth(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
             "layers; this is for the convolutional ones of `drpl list networks`, and for those of "
             "your own with `blocks()` and `classify`"
         )
-    found: list[Tensor] = []
+    maps: list[Tensor] = []
     hooks = [
-        block.register_forward_hook(lambda _, given, made: found.append(made))
+        block.register_forward_hook(lambda _, inputs, output: maps.append(output))
         for block in net.blocks()
     ]
     was_training = net.training
@@ -56,26 +56,26 @@ def maps_by_depth(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
         net.train(was_training)
         for hook in hooks:
             hook.remove()
-    return found, logits
+    return maps, logits
 
 
-def features_by_depth(net: nn.Module, x: Tensor) -> list[Tensor]:
+def extract_features(net: nn.Module, x: Tensor) -> list[Tensor]:
     """The mean over each block's map. [B, K] each"""
-    return [made.mean((2, 3)) for made in maps_by_depth(net, x)[0]]
+    return [block.mean((2, 3)) for block in compute_maps(net, x)[0]]
 
 
-def class_maps(net: nn.Module, x: Tensor) -> Tensor:
+def compute_class_maps(net: nn.Module, x: Tensor) -> Tensor:
     """Where the evidence for each class is: class activation maps. [B, C, H, W]
 
     The mean over a class's map plus its bias is its logit. Networks that answer together are
     averaged.
     """
-    return torch.stack([own_class_maps(member, x) for member in members(net)]).mean(0)
+    return torch.stack([_compute_member_maps(member, x) for member in list_members(net)]).mean(0)
 
 
-def own_class_maps(net: nn.Module, x: Tensor) -> Tensor:
+def _compute_member_maps(net: nn.Module, x: Tensor) -> Tensor:
     """The class maps of one network. [B, C, H, W]"""
-    found, logits = maps_by_depth(net, x)
+    found, logits = compute_maps(net, x)
     linear: nn.Linear = net.classify  # type: ignore[assignment]
     maps = torch.einsum("ck,bkhw->bchw", linear.weight.detach(), found[-1])
     from_maps = maps.mean((2, 3)) + (0 if linear.bias is None else linear.bias.detach())

@@ -10,13 +10,13 @@ from drpl.errors import ConfigError
 from drpl.networks.layers import check_images
 
 
-def from_timm(timm: Any, name: str, channels: int, classes: int) -> nn.Module:
+def _build_timm(timm: Any, name: str, channels: int, classes: int) -> nn.Module:
     """timm builds for any number of channels itself."""
     net: nn.Module = timm.create_model(name, in_chans=channels, num_classes=classes)
     return net
 
 
-def from_torchvision(torchvision: Any, name: str, channels: int, classes: int) -> nn.Module:
+def _build_torchvision(torchvision: Any, name: str, channels: int, classes: int) -> nn.Module:
     """torchvision's networks take three channels: the first convolution is changed for others."""
     net: nn.Module = torchvision.models.get_model(name, weights=None, num_classes=classes)
     where, first = next(
@@ -24,11 +24,11 @@ def from_torchvision(torchvision: Any, name: str, channels: int, classes: int) -
     )
     if first.in_channels != channels:
         parent, _, own = where.rpartition(".")
-        setattr(net.get_submodule(parent), own, for_channels(first, channels))
+        setattr(net.get_submodule(parent), own, _adapt_channels(first, channels))
     return net
 
 
-def for_channels(conv: nn.Conv2d, channels: int) -> nn.Conv2d:
+def _adapt_channels(conv: nn.Conv2d, channels: int) -> nn.Conv2d:
     """The same convolution for another number of input channels."""
     return nn.Conv2d(
         channels,
@@ -41,12 +41,12 @@ def for_channels(conv: nn.Conv2d, channels: int) -> nn.Conv2d:
 
 
 PACKAGES: dict[str, Callable[[Any, str, int, int], nn.Module]] = {
-    "timm": from_timm,
-    "torchvision": from_torchvision,
+    "timm": _build_timm,
+    "torchvision": _build_torchvision,
 }
 
 
-def build_elsewhere(address: str, shape: tuple[int, ...], classes: int) -> nn.Module:
+def build_external(address: str, shape: tuple[int, ...], classes: int) -> nn.Module:
     """The network at `package:name`, without pretrained weights."""
     package, _, name = address.partition(":")
     if package not in PACKAGES:
@@ -60,7 +60,7 @@ def build_elsewhere(address: str, shape: tuple[int, ...], classes: int) -> nn.Mo
     except (ImportError, RuntimeError, AttributeError) as error:
         raise ConfigError(
             f"network {address!r} needs the package {package}, which cannot be imported here "
-            f"({str(error).splitlines()[0]}); mend that or take one of `drpl list networks`"
+            f"({str(error).splitlines()[0]}); repair that or take one of `drpl list networks`"
         ) from None
     try:
         return PACKAGES[package](module, name, shape[0], classes)

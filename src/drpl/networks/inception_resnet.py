@@ -52,8 +52,8 @@ class Branches(nn.Module):
 
     def __init__(self, channels: int, branches: tuple[Layers, ...], width: int) -> None:
         super().__init__()
-        chains = [chain(channels, layers, width) for layers in branches]
-        self.branches = nn.ModuleList(made for made, _ in chains)
+        chains = [_make_chain(channels, layers, width) for layers in branches]
+        self.branches = nn.ModuleList(layers for layers, _ in chains)
         self.out = sum(out for _, out in chains)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -99,25 +99,25 @@ class InceptionResNet(nn.Sequential):
         return [before for before, after in pairwise(self) if isinstance(after, parts)]
 
 
-def chain(channels: int, layers: Layers, width: int) -> tuple[nn.Sequential, int]:
+def _make_chain(channels: int, layers: Layers, width: int) -> tuple[nn.Sequential, int]:
     """Layers one after the other, and how many channels come out."""
-    made = nn.Sequential()
+    net = nn.Sequential()
     for layer in layers:
         if isinstance(layer, str):
-            made.append(pool(layer))
+            net.append(_make_pool(layer))
             continue
         out = max(1, round(layer.out * width / 64))
         sides = (layer.kernel,) * 2 if isinstance(layer.kernel, int) else layer.kernel
         even = layer.padded and layer.stride == 1
         padding = (sides[0] // 2, sides[1] // 2) if even else (0, 0)
-        made.append(nn.Conv2d(channels, out, sides, layer.stride, padding, bias=False))
-        made.append(nn.BatchNorm2d(out, eps=1e-3))
-        made.append(nn.ReLU())
+        net.append(nn.Conv2d(channels, out, sides, layer.stride, padding, bias=False))
+        net.append(nn.BatchNorm2d(out, eps=1e-3))
+        net.append(nn.ReLU())
         channels = out
-    return made, channels
+    return net, channels
 
 
-def pool(kind: str) -> nn.Module:
+def _make_pool(kind: str) -> nn.Module:
     """`shrink` halves the size by maxima, `mean` keeps it."""
     if kind == "shrink":
         return nn.MaxPool2d(3, 2)
@@ -127,7 +127,7 @@ def pool(kind: str) -> nn.Module:
 def inception_resnet_v2(shape: tuple[int, ...], classes: int, width: int) -> InceptionResNet:
     """For images of 299 x 299 pixels and others from 75 up; width 64 is the standard."""
     check_images("inception_resnet_v2", shape, LEAST)
-    stem, channels = chain(shape[0], (*STEM, "shrink"), width)
+    stem, channels = _make_chain(shape[0], (*STEM, "shrink"), width)
     net = InceptionResNet(stem)
     parts = (
         (MIXED_5B, BLOCK_35, 10, 0.17),
@@ -139,6 +139,6 @@ def inception_resnet_v2(shape: tuple[int, ...], classes: int, width: int) -> Inc
         channels = mixed.out
         net.extend([mixed, *(Block(channels, block, width, scale) for _ in range(count))])
     net.append(Block(channels, BLOCK_8, width, 1.0, active=False))
-    last, channels = chain(channels, (C(1536),), width)
+    last, channels = _make_chain(channels, (C(1536),), width)
     net.extend([last, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)])
     return net

@@ -41,7 +41,7 @@ class Staged(nn.Module):
         super().__init__()
         self.stem, self.stages = stem, nn.ModuleList(stages)
         self.classify = nn.Linear(features, classes)
-        initialise(self)
+        _initialise(self)
 
     def blocks(self) -> list[nn.Module]:
         """What the features by depth come from, see `networks.depth`."""
@@ -56,7 +56,7 @@ class Staged(nn.Module):
         return logits
 
 
-def initialise(net: nn.Module) -> None:
+def _initialise(net: nn.Module) -> None:
     """Draw every convolution from Kaiming's normal distribution, by its fan-out."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):

@@ -4,7 +4,7 @@ from math import prod
 
 from torch import nn
 
-DROPOUT = 0.3  # vectors are not augmented: without it wrong labels are soon known by heart
+DROPOUT = 0.3  # vectors are not augmented: without it wrong labels are soon memorised
 
 
 def mlp(shape: tuple[int, ...], classes: int, width: int) -> nn.Module:

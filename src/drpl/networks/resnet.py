@@ -13,21 +13,26 @@ from drpl.networks.layers import Pointwise, Staged, check_images
 Branch = Callable[[int, int, int], list[nn.Module]]  # (channels, width, stride) -> layers
 
 
-def unit(channels: int, out: int, kernel: int, stride: int = 1) -> list[nn.Module]:
+def _make_unit(channels: int, out: int, kernel: int, stride: int = 1) -> list[nn.Module]:
     """Convolution and batch normalisation."""
     conv = nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
     return [conv, nn.BatchNorm2d(out)]
 
 
-def basic(channels: int, width: int, stride: int) -> list[nn.Module]:
+def _make_basic(channels: int, width: int, stride: int) -> list[nn.Module]:
     """3 x 3, 3 x 3."""
-    return [*unit(channels, width, 3, stride), nn.ReLU(), *unit(width, width, 3)]
+    return [*_make_unit(channels, width, 3, stride), nn.ReLU(), *_make_unit(width, width, 3)]
 
 
-def bottleneck(channels: int, width: int, stride: int) -> list[nn.Module]:
+def _make_bottleneck(channels: int, width: int, stride: int) -> list[nn.Module]:
     """1 x 1, 3 x 3, 1 x 1 to four times the width."""
-    inner = [*unit(channels, width, 1), nn.ReLU(), *unit(width, width, 3, stride), nn.ReLU()]
-    return [*inner, *unit(width, 4 * width, 1)]
+    inner = [
+        *_make_unit(channels, width, 1),
+        nn.ReLU(),
+        *_make_unit(width, width, 3, stride),
+        nn.ReLU(),
+    ]
+    return [*inner, *_make_unit(width, 4 * width, 1)]
 
 
 class Residual(nn.Module):
@@ -59,7 +64,9 @@ class ResNet(Staged):
         classes: int,
         width: int,
     ) -> None:
-        stem = nn.Sequential(*unit(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+        stem = nn.Sequential(
+            *_make_unit(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)
+        )
         stages: list[nn.Module] = []
         before = width
         for number, count in enumerate(blocks):
@@ -76,10 +83,10 @@ class ResNet(Staged):
 def resnet18(shape: tuple[int, ...], classes: int, width: int) -> ResNet:
     """Two basic blocks a stage; width 64 is the standard."""
     check_images("resnet18", shape)
-    return ResNet(basic, 1, (2, 2, 2, 2), shape[0], classes, width)
+    return ResNet(_make_basic, 1, (2, 2, 2, 2), shape[0], classes, width)
 
 
 def resnet50(shape: tuple[int, ...], classes: int, width: int) -> ResNet:
     """Bottlenecks, 3, 4, 6 and 3 of them; width 64 is the standard."""
     check_images("resnet50", shape)
-    return ResNet(bottleneck, 4, (3, 4, 6, 3), shape[0], classes, width)
+    return ResNet(_make_bottleneck, 4, (3, 4, 6, 3), shape[0], classes, width)

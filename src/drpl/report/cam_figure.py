@@ -12,7 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from drpl.report.style import Picture, styled
+from drpl.report.style import Picture, use_style
 
 COLOURS = "viridis"  # its order can be seen in every kind of colour vision, and in grey
 SIDE = 1.9  # inches of an image
@@ -20,8 +20,8 @@ LETTERS = 24  # of a class's name
 
 
 @dataclass(frozen=True)
-class Sight:
-    """An image and the maps of two classes on it."""
+class CamView:
+    """An image and the class activation maps of two classes on it."""
 
     id: int
     path: str
@@ -37,39 +37,37 @@ class Sight:
     flagged: bool
 
 
-def drawn(sights: Sequence[Sight], title: str) -> tuple[bytes, str]:
-    """PNG and SVG: a row an image, its two maps beside it."""
-    size = (3 * SIDE + 1.2, len(sights) * (SIDE + 0.45) + 0.5)
-    with styled():
+def draw_cam(views: Sequence[CamView], title: str) -> Picture:
+    """A row an image, its two maps beside it."""
+    size = (3 * SIDE + 1.2, len(views) * (SIDE + 0.45) + 0.5)
+    with use_style():
         figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(len(sights), 3, squeeze=False)
-    for one, (first, second, third) in zip(sights, grid, strict=True):
-        show(first, one.pixels)
-        first.set_title(heading(f"image {one.id}", one.shows and f"shows: {one.shows}"))
+        grid = figure.subplots(len(views), 3, squeeze=False)
+    for view, (first, second, third) in zip(views, grid, strict=True):
+        _show(first, view.pixels)
+        _set_title(first, f"image {view.id}", view.shows and f"shows: {view.shows}")
         for axes, values, role, name, p in (
-            (second, one.given_map, "given", one.given, one.p_given),
-            (third, one.other_map, one.role, one.other, one.p_other),
+            (second, view.given_map, "given", view.given, view.p_given),
+            (third, view.other_map, view.role, view.other, view.p_other),
         ):
-            overlay(axes, one.pixels, values)
-            axes.set_title(heading(f"{role}: {name}", f"p = {p:.3f}"))
-    for axes in grid.flat:
-        axes.title.set_fontsize(8)
+            _overlay(axes, view.pixels, values)
+            _set_title(axes, f"{role}: {name}", f"p = {p:.3f}")
     figure.suptitle(shorten(title, 72, placeholder=" …"), fontsize=10)
     scale = figure.colorbar(
-        ScalarMappable(cmap=COLOURS), ax=list(grid.flat), shrink=min(1.0, 2 / len(sights))
+        ScalarMappable(cmap=COLOURS), ax=list(grid.flat), shrink=min(1.0, 2 / len(views))
     )
     scale.set_ticks([0, 1], labels=["least", "most"])
     scale.set_label("evidence for the class, within its map")
     about = "Images beside the maps of where a model sees two classes."
-    return Picture("look", title, about, figure).both()
+    return Picture("look", title, about, figure)
 
 
-def heading(first: str, second: str) -> str:
-    """Two lines, none too long."""
-    return "\n".join(shorten(text, LETTERS + 8, placeholder=" …") for text in (first, second))
+def _set_title(axes: Axes, *lines: str) -> None:
+    text = "\n".join(shorten(line, LETTERS + 8, placeholder=" …") for line in lines)
+    axes.set_title(text, fontsize=8)
 
 
-def show(axes: Axes, pixels: NDArray[Any]) -> None:
+def _show(axes: Axes, pixels: NDArray[Any]) -> None:
     """An image as it is."""
     axes.set_axis_off()
     axes.imshow(
@@ -77,9 +75,9 @@ def show(axes: Axes, pixels: NDArray[Any]) -> None:
     )
 
 
-def overlay(axes: Axes, pixels: NDArray[Any], values: NDArray[Any]) -> None:
+def _overlay(axes: Axes, pixels: NDArray[Any], values: NDArray[Any]) -> None:
     """A map, from its least to its most, over the image in grey."""
-    show(axes, pixels.mean(2, keepdims=True))
+    _show(axes, pixels.mean(2, keepdims=True))
     low, high = values.min(), values.max()
     height, width = pixels.shape[:2]
     axes.imshow(

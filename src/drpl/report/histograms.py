@@ -8,53 +8,46 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from drpl.report.runs import parts, split, wrong
-from drpl.report.style import CLEAN, EITHER, INK, NOISY, head, legend, panels
+from drpl.report.load import Arrays, group_samples, read_split, read_wrong
+from drpl.report.style import CLEAN, INK, NOISY, ROLES, add_legend, make_panels
 from drpl.runs.folder import Result
 
-FILL = {"clean": CLEAN, "noisy": NOISY, "either": EITHER}
 BINS = 48
+THRESHOLD = "threshold: beyond it labels are lost"
+
+Stage = dict[str, Any]  # what result.json says of a split
 
 
-def losses(run: Result, title: str) -> Figure | None:
+def draw_loss_histograms(run: Result, title: str) -> Figure | None:
     """Losses that each split was decided by, both fitted components, and where it was cut."""
     stages = run.summary["stages"]
     if not stages:
         return None
-    nats = all(stage["mixture"] for stage in stages)  # others judge by scores of their own
+    nats = all(stage["mixture"] for stage in stages)  # other methods split by scores of their own
     across = "loss against the given label (nats)" if nats else "loss as the method scales it"
     up = "density (1 / nat)" if nats else "density (1 / unit of loss)"
-    figure, every = panels(len(stages), title, across, up)
-    for axes, stage in zip(every, stages, strict=True):
-        table = split(run, stage["stage"])
-        head(axes, f"after {stage['stage']}")
-        draw_losses(axes, stage, table, wrong(run))
-    legend(figure)
+    figure, panels = make_panels(len(stages), title, across, up)
+    wrong = read_wrong(run)
+    for axes, stage in zip(panels, stages, strict=True):
+        axes.set_title(f"after {stage['stage']}", fontsize=9)
+        _draw_losses(axes, stage, read_split(run, stage["stage"]), wrong)
+    add_legend(figure)
     return figure
 
 
-def draw_losses(
-    axes: Axes, stage: dict[str, Any], table: dict[str, NDArray[Any]], known: Any
-) -> None:
+def _draw_losses(axes: Axes, stage: Stage, split: Arrays, wrong: NDArray[np.bool_] | None) -> None:
     """One panel."""
-    values = table["losses"].astype(float)
-    low, high = scale_of(stage, values)
+    values, mixture = split["losses"].astype(float), stage["mixture"]
+    low, high = map(float, mixture["scale"] if mixture else np.percentile(values, [5, 95]))
     top = min(float(values.max()), high + 0.1 * (high - low)) or 1.0
     bins: NDArray[Any] = np.linspace(min(0.0, float(values.min())), top, BINS + 1)
     bottom: NDArray[Any] = np.zeros(BINS)
-    for name, role, mask in parts(known, len(values)):
-        heights, _ = np.histogram(np.minimum(values[mask], top), bins)
-        heights = heights / (len(values) * (bins[1] - bins[0]))
-        axes.stairs(
-            bottom + heights,
-            bins,
-            baseline=bottom,
-            fill=True,
-            color=FILL[role],
-            alpha=0.5,
-            label=name,
-        )
-        bottom = bottom + heights
+    for name, role, mask in group_samples(wrong, len(values)):
+        counts, _ = np.histogram(np.minimum(values[mask], top), bins)
+        edge = bottom + counts / (len(values) * (bins[1] - bins[0]))
+        look: dict[str, Any] = {"color": ROLES[role], "alpha": 0.5, "label": name}
+        axes.stairs(edge, bins, baseline=bottom, fill=True, **look)
+        bottom = edge
     # The first bar towers over all others: cut it so that these can be seen.
     ceiling = float(bottom.max())
     seen = float(np.sort(bottom)[-4:].mean()) * 1.6
@@ -62,81 +55,54 @@ def draw_losses(
     if ceiling > seen:
         place = bins[int(bottom.argmax())], 1.08 * seen
         axes.text(*place, f"↑ {ceiling:.1f}", color=INK, fontsize=7, va="bottom", ha="left")
-    if stage["mixture"]:
-        draw_mixture(axes, stage, low, high)
-    border = cut(stage, table)
+    if mixture and high - low >= 1e-4:
+        _draw_mixture(axes, mixture, low, high)
+    border = find_border(stage, split)
     if border is not None and border <= top:
-        draw_cut(axes, border)
+        axes.axvline(border, color=INK, ls="--", lw=1.1, label=THRESHOLD)
 
 
-def draw_cut(axes: Axes, border: float) -> None:
-    """Where labels stop being kept."""
-    axes.axvline(border, color=INK, ls="--", lw=1.1, label="threshold: beyond it labels are lost")
-
-
-def scale_of(stage: dict[str, Any], values: NDArray[Any]) -> tuple[float, float]:
-    """Between which losses a stage's histogram is drawn."""
-    mixture = stage["mixture"]
-    low, high = mixture["scale"] if mixture else np.percentile(values, [5, 95])
-    return float(low), float(high)
-
-
-def draw_mixture(axes: Axes, stage: dict[str, Any], low: float, high: float) -> None:
+def _draw_mixture(axes: Axes, mixture: dict[str, Any], low: float, high: float) -> None:
     """Both fitted components on the scale of the losses."""
-    mixture = stage["mixture"]
-    if high - low < 1e-4:
-        return
     x: NDArray[Any] = np.linspace(0.004, 0.996, 160)
-    shapes = zip(mixture["alpha"], mixture["beta"], mixture["weight"], strict=True)
-    # 90 % of the samples lie between the ends of the scale, and were fitted.
-    fitted = [0.9 * w * beta.pdf(x, a, b) / (high - low) for a, b, w in shapes]
-    for part, colour, name in zip(fitted, (CLEAN, NOISY), ("low", "high"), strict=True):
-        axes.plot(
-            low + x * (high - low), part, color=colour, lw=1.8, label=f"fitted, {name} losses"
-        )
+    parts = zip(mixture["alpha"], mixture["beta"], mixture["weight"], strict=True)
+    looks = ((CLEAN, "low"), (NOISY, "high"))
+    for (a, b, weight), (colour, name) in zip(parts, looks, strict=True):
+        # 90 % of the samples lie between the ends of the scale, and were fitted.
+        density = 0.9 * weight * beta.pdf(x, a, b) / (high - low)
+        label = f"fitted, {name} losses"
+        axes.plot(low + x * (high - low), density, color=colour, lw=1.8, label=label)
 
 
-def cut(stage: dict[str, Any], table: dict[str, NDArray[Any]]) -> float | None:
+def find_border(stage: Stage, split: Arrays) -> float | None:
     """The lowest loss that is called noisy, if all above it are as well."""
-    noisy = table["noisy"] > stage["threshold"]
+    noisy = split["noisy"] > stage["threshold"]
     if not noisy.any():
         return None
-    border = float(table["losses"][noisy].min())
-    kept = table["losses"][~noisy]
+    border = float(split["losses"][noisy].min())
+    kept = split["losses"][~noisy]
     return None if kept.size and float(kept.max()) > border else border
 
 
-def posterior(run: Result, title: str) -> Figure | None:
+def draw_posteriors(run: Result, title: str) -> Figure | None:
     """How many samples have which probability of noise at each split, and where it was cut."""
     stages = run.summary["stages"]
     if not stages:
         return None
-    figure, every = panels(
-        len(stages), title, "probability of noise (0 to 1)", "samples (logarithmic)"
-    )
+    across, up = "probability of noise (0 to 1)", "samples (logarithmic)"
+    figure, panels = make_panels(len(stages), title, across, up)
     bins: NDArray[Any] = np.linspace(0, 1, 41)
-    for axes, stage in zip(every, stages, strict=True):
-        values = split(run, stage["stage"])["noisy"].astype(float)
-        for name, role, mask in parts(wrong(run), len(values)):
+    wrong = read_wrong(run)
+    for axes, stage in zip(panels, stages, strict=True):
+        values = read_split(run, stage["stage"])["noisy"].astype(float)
+        for name, role, mask in group_samples(wrong, len(values)):
             counts, _ = np.histogram(values[mask].clip(0, 1), bins)
-            axes.stairs(counts, bins, fill=True, color=FILL[role], alpha=0.28)
-            axes.stairs(
-                counts,
-                bins,
-                color=FILL[role],
-                lw=1.4,
-                label=name,
-                ls="--" if role == "noisy" else "-",
-            )
+            dashes = "--" if role == "noisy" else "-"
+            axes.stairs(counts, bins, fill=True, color=ROLES[role], alpha=0.28)
+            axes.stairs(counts, bins, color=ROLES[role], lw=1.4, label=name, ls=dashes)
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.7)
-        axes.axvline(
-            stage["threshold"],
-            color=INK,
-            ls=":",
-            lw=1.2,
-            label="threshold: beyond it labels are lost",
-        )
-        head(axes, f"after {stage['stage']}")
-    legend(figure)
+        axes.axvline(stage["threshold"], color=INK, ls=":", lw=1.2, label=THRESHOLD)
+        axes.set_title(f"after {stage['stage']}", fontsize=9)
+    add_legend(figure)
     return figure

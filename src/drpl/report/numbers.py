@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from drpl.runs.folder import Result
 
 DASH = Markup('<span class="unknown" title="not known">–</span>')
-DIARY = {  # of a run that is not finished: which row, or sum of rows, of history.jsonl
+FROM_HISTORY = {  # of a run that is not finished: which row, or sum of rows, of history.jsonl
     "accuracy.last": ("accuracy", "last row"),
     "accuracy.best": ("accuracy", "best row of the latest stage"),
     "epochs": ("epoch", "number of rows"),
@@ -45,30 +45,21 @@ class Number:
     def __html__(self) -> str:
         if self.value is None:
             return DASH
-        runs = " ".join(map(str, self.runs))
-        how = Markup(' data-how="{}"').format(self.how) if self.how else ""
-        said = f"{self.how} of " if self.how else ""
-        return Markup(
-            '<data value="{}" data-runs="{}" data-file="{}" data-key="{}"{} title="{}">{}</data>'
-        ).format(
-            repr(self.value),
-            runs,
-            self.file,
-            self.key,
-            how,
-            f"{said}{self.key} in {self.file}",
-            str(self),
-        )
+        attributes = {
+            "value": repr(self.value),
+            "data-runs": " ".join(map(str, self.runs)),
+            "data-file": self.file,
+            "data-key": self.key,
+            **({"data-how": self.how} if self.how else {}),
+            "title": f"{self.how and f'{self.how} of '}{self.key} in {self.file}",
+        }
+        pairs = Markup(" ").join(Markup('{}="{}"').format(*pair) for pair in attributes.items())
+        return Markup("<data {}>{}</data>").format(pairs, str(self))
 
 
-def name(text: str) -> Markup:
-    """Something that a user named, which may look like a number and is none."""
+def tag_name(text: str) -> Markup:
+    """Mark what a user named: it may look like a number and is none."""
     return Markup('<span class="name">{}</span>').format(text)
-
-
-def code(text: str) -> Markup:
-    """Something to type."""
-    return Markup("<code>{}</code>").format(text)
 
 
 @dataclass(frozen=True)
@@ -77,17 +68,17 @@ class Numbers:
 
     runs: Sequence[Result]
 
-    def place(self, run: Result) -> int:
-        """Which run of the page it is."""
-        return next(k for k, one in enumerate(self.runs) if one is run)
+    def locate(self, *runs: Result) -> tuple[int, ...]:
+        """Which runs of the page these are."""
+        return tuple(next(k for k, one in enumerate(self.runs) if one is run) for run in runs)
 
-    def known(self, run: Result, key: str, digits: int = 0, *, percent: bool = False) -> Number:
-        """What `result.json` says, or of a run that is not finished the diary and the splits."""
-        at, value = (self.place(run),), found(run.summary, key)
+    def read(self, run: Result, key: str, digits: int = 0, *, percent: bool = False) -> Number:
+        """What `result.json` says, or of an unfinished run its history, splits and settings."""
+        at, value = self.locate(run), look_up(run.summary, key)
         if run.finished:
             return Number(value, at, "result.json", key, digits, "", percent)
-        if key in DIARY:
-            column, how = DIARY[key]
+        if key in FROM_HISTORY:
+            column, how = FROM_HISTORY[key]
             return Number(value, at, "history.jsonl", column, digits, how)
         head, _, rest = key.partition(".")
         if head == "stages":
@@ -98,42 +89,34 @@ class Numbers:
             rest = rest if head == "noise" else f"run.{key}"
         return Number(value, at, file, rest, digits, "", percent)
 
-    def spread(self, runs: Sequence[Result], key: str, digits: int, **more: Any) -> Markup:
+    def summarize(self, runs: Sequence[Result], key: str, digits: int) -> Markup:
         """Mean ± standard deviation over finished runs, where it is known."""
-        told = [run for run in runs if found(run.summary, key) is not None]
-        if not told:
+        known = [run for run in runs if look_up(run.summary, key) is not None]
+        if not known:
             return DASH
-        if len(told) == 1:
-            return escape(self.known(told[0], key, digits, **more))
-        values, at = [found(run.summary, key) for run in told], tuple(map(self.place, told))
-        about = ("result.json", key, digits)
-        middle = Number(mean(map(float, values)), at, *about, "mean", **more)
-        around = Number(stdev(map(float, values)), at, *about, "standard deviation", **more)
+        if len(known) == 1:
+            return escape(self.read(known[0], key, digits))
+        values, at = [float(look_up(run.summary, key)) for run in known], self.locate(*known)
+        middle = Number(mean(values), at, "result.json", key, digits, "mean")
+        around = Number(stdev(values), at, "result.json", key, digits, "standard deviation")
         return Markup("{}&nbsp;±&nbsp;{}").format(middle, around)
 
     def count(self, runs: Sequence[Result]) -> Number:
         """How many runs there are."""
-        at = tuple(map(self.place, runs))
+        at = self.locate(*runs)
         return Number(len(runs), at, "config.toml", "run.seed", 0, "number of runs")
 
-    def among(
-        self,
-        run: Result,
-        expression: str,
-        value: Any,
-        digits: int = 0,
-        *,
-        percent: bool = False,
-        file: str = "samples.npz",
+    def compute(
+        self, run: Result, expression: str, value: Any, digits: int = 0, *, percent: bool = False
     ) -> Number:
-        """What an expression on arrays of the folder gives."""
-        plain = None if value is None or isnan(float(value)) else float(value)
-        whole = plain is not None and digits == 0 and not percent
-        shown = int(plain) if whole and plain is not None else plain
-        return Number(shown, (self.place(run),), file, expression, digits, "", percent)
+        """What an expression on the arrays of `samples.npz` gives."""
+        plain = None if value is None or isnan(value) else float(value)
+        if plain is not None and digits == 0 and not percent:
+            plain = int(plain)
+        return Number(plain, self.locate(run), "samples.npz", expression, digits, "", percent)
 
 
-def found(tree: Any, key: str) -> Any:
+def look_up(tree: Any, key: str) -> Any:
     """The value at a path such as `stages.0.detection.auroc`; None if there is none."""
     for part in key.split("."):
         if isinstance(tree, dict):
@@ -143,8 +126,3 @@ def found(tree: Any, key: str) -> Any:
         else:
             return None
     return tree
-
-
-def share(what: Any, among: Any) -> float | None:
-    """The part of `among` that is `what`; None if there is none to ask."""
-    return float(what[among].mean()) if among.any() else None

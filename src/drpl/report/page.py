@@ -16,17 +16,26 @@ from markupsafe import Markup
 
 from drpl.errors import ConfigError
 from drpl.files import write_atomic
-from drpl.report import parts
-from drpl.report import text as words
-from drpl.report.figures import loaded, of_case, of_run
+from drpl.report import page_tables as tables
+from drpl.report import text
+from drpl.report.figures import draw_case, draw_run
+from drpl.report.gallery import build_galleries
+from drpl.report.load import (
+    Case,
+    format_case,
+    format_run,
+    group_by_case,
+    group_by_method,
+    load_runs,
+    read_document,
+)
 from drpl.report.numbers import Numbers
-from drpl.report.runs import by_method, cases, document, find, named, title
-from drpl.report.style import DARK, Picture, strokes
+from drpl.report.style import DARK, assign_strokes
 from drpl.runs.folder import Result
 
 DETAILED = 3  # runs up to which every one is shown in detail
 POLL = 1.0  # seconds between looks at folders that are watched
-REST = 4  # and at least so many times what the last page took: training needs the machine
+REST = 4  # and at least this many times what the last page took: training needs the machine
 
 
 @dataclass(frozen=True)
@@ -54,17 +63,21 @@ def report(
 
     `sections` are put after the runs, or first. `images` is the folder where the paths in
     `samples.csv` start, if the galleries shall be taken from files and not from what the run kept.
-    With `reload` the page loads itself again after so many seconds.
+    With `reload` the page loads itself again after that many seconds.
     """
     if not runs:
         raise ConfigError("nothing to report: name at least one run")
-    found, root = loaded(runs), Path(images) if images else None
-    write_atomic(Path(out), rendered(found, sections, root, reload))
+    root = Path(images) if images else None
+    write_atomic(Path(out), _render(load_runs(runs), sections, root, reload))
     return Path(out)
 
 
 def watch(
-    places: Sequence[Path | str], out: Path | str = "report.html", *, every: float = 5, **more: Any
+    places: Sequence[Path | str],
+    out: Path | str = "report.html",
+    *,
+    every: float = 5,
+    images: Path | str | None = None,
 ) -> Iterator[int]:
     """Write the page again whenever a folder changes, until all runs are finished.
 
@@ -73,12 +86,12 @@ def watch(
     before = None
     while True:
         began = time.monotonic()
-        runs = find(places)
-        now = [stamp(run.folder) for run in runs]
+        runs = load_runs(places)
+        now = [_read_dates(run.folder) for run in runs]
         if now != before:
             training = sum(not run.finished for run in runs)
-            over = not training and all(map(complete, map(Path, places)))
-            report(runs, out, reload=None if over else every, **more)
+            over = not training and all(map(is_complete, map(Path, places)))
+            report(runs, out, images=images, reload=None if over else every)
             yield training
             if over:
                 return
@@ -86,145 +99,129 @@ def watch(
         time.sleep(max(POLL, REST * (time.monotonic() - began)))
 
 
-def complete(place: Path) -> bool:
+def is_complete(place: Path) -> bool:
     """Whether nothing more is to come: a run by itself, or a comparison that wrote its table."""
     own = (place / "config.toml").exists()
     return own or (place / "table.md").exists() or not (place / "runs").is_dir()
 
 
-def stamp(folder: Path) -> list[tuple[str, int]]:
+def _read_dates(folder: Path) -> list[tuple[str, int]]:
     """Changes when what the page shows does."""
     shown = ("history.jsonl", "result.json", "samples.npz", "scores.csv", "splits", "evidence")
     paths = [folder / name for name in shown]
     return [(path.name, path.stat().st_mtime_ns) for path in paths if path.exists()]
 
 
-def rendered(
+def _render(
     runs: Sequence[Result], sections: Sequence[Section], root: Path | None, reload: float | None
 ) -> str:
     """The page as text; equal folders give equal text."""
-    numbers, look = Numbers(runs), strokes([run.summary["method"] for run in runs])
+    numbers, strokes = Numbers(runs), assign_strokes([run.summary["method"] for run in runs])
     done = [run for run in runs if run.finished]
     training = [run for run in runs if not run.finished]
-    detailed = in_detail(runs)
-    grouped = cases(runs)
-    text = files("drpl.report").joinpath("page.html").read_text("utf-8")
+    detailed, cases = _choose_detailed(runs), group_by_case(runs)
+    firsts = [seeds[0] for mine in cases.values() for seeds in group_by_method(mine).values()]
+    template = files("drpl.report").joinpath("page.html").read_text("utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"svg": lambda picture: Markup(picture.svg())}  # noqa: S704  ours
-    return environment.from_string(text).render(
-        title=title(runs[0]) if len(runs) == 1 else "comparison of methods",
-        policy=policy(text, sections),
+    environment.filters |= {"svg": lambda picture: Markup(picture.render_svg())}  # noqa: S704  ours
+    return environment.from_string(template).render(
+        title=format_run(runs[0]) if len(runs) == 1 else "comparison of methods",
+        policy=_write_policy(template, sections),
         dark=Markup(DARK),  # noqa: S704  ours
         reload=reload,
         training=training,
-        summaries=summaries(numbers, grouped),
-        notes=notes(runs),
-        progress=parts.progress(numbers, training) if training else None,
-        results=parts.results(numbers, done) if done else None,
-        cases=[(named(case), list(of_case(case, mine, look))) for case, mine in grouped.items()],
-        details=[detail(numbers, run, root) for run in detailed],
-        first=given([one for one in sections if one.first]),
-        sections=given([one for one in sections if not one.first]),
-        every=parts.every_run(numbers, runs),
-        unknown=words.unknown(numbers, runs, detailed),
-        settings=[(title(run), read(run, "config.toml")) for run in first_seeds(runs)],
-        made=[(title(run), words.command(run), origin(run)) for run in first_seeds(runs)],
+        summaries=_summarize(numbers, cases),
+        notes=_collect_notes(runs),
+        progress=tables.tabulate_progress(numbers, training) if training else None,
+        results=tables.tabulate_results(numbers, done) if done else None,
+        cases=[
+            (format_case(case), list(draw_case(case, mine, strokes)))
+            for case, mine in cases.items()
+        ],
+        details=[_show_run(numbers, run, root) for run in detailed],
+        sections=sections,
+        every=tables.tabulate_runs(numbers, runs),
+        unknown=text.list_unknown(numbers, runs, detailed),
+        settings=[(format_run(run), _read_settings(run)) for run in firsts],
+        made=[(format_run(run), text.format_command(run), _list_versions(run)) for run in firsts],
     )
 
 
-def in_detail(runs: Sequence[Result]) -> list[Result]:
+def _choose_detailed(runs: Sequence[Result]) -> list[Result]:
     """All runs if they are few; else of each noise the first seed of what detects best."""
     if len(runs) <= DETAILED:
         return list(runs)
     chosen = []
-    for mine in cases(runs).values():
-        able = {
-            method: seeds
-            for method, seeds in by_method([run for run in mine if run.finished]).items()
-            if not method.startswith(words.ORACLE)
-        }
+    for mine in group_by_case(runs).values():
+        methods = group_by_method([run for run in mine if run.finished])
+        able = [seeds for method, seeds in methods.items() if not method.startswith(text.ORACLE)]
         if able:
-            chosen.append(able[max(able, key=lambda method: merit(able[method]))][0])
+            chosen.append(max(able, key=_rate_detection)[0])
     return chosen or list(runs[:1])
 
 
-def merit(seeds: Sequence[Result]) -> tuple[float, float]:
+def _rate_detection(seeds: Sequence[Result]) -> tuple[float, float]:
     """How well a method detects, then how accurate it is."""
     areas = [(run.detection or {}).get("auroc") or 0 for run in seeds]
     return mean(areas), mean(run.accuracy["last"] or 0 for run in seeds)
 
 
-def first_seeds(runs: Sequence[Result]) -> list[Result]:
-    """One run for each data set, noise and method."""
-    return [seeds[0] for mine in cases(runs).values() for seeds in by_method(mine).values()]
-
-
-def summaries(
-    numbers: Numbers, grouped: dict[tuple[str, str | None], list[Result]]
-) -> list[tuple[str, list[Markup]]]:
+def _summarize(numbers: Numbers, cases: dict[Case, list[Result]]) -> list[tuple[str, list[Markup]]]:
     """Sentences on each case; on the run itself where a case has but one."""
-    told = []
-    for case, runs in grouped.items():
-        if len(runs) == 1:
-            told.append((named(case), words.told_run(numbers, runs[0])))
-        else:
-            told.append((named(case), words.told_case(numbers, runs)))
-    return [(head, lines) for head, lines in told if lines]
+    summaries = [
+        (
+            format_case(case),
+            text.summarize_case(numbers, runs)
+            if len(runs) > 1
+            else text.summarize_run(numbers, runs[0]),
+        )
+        for case, runs in cases.items()
+    ]
+    return [(head, lines) for head, lines in summaries if lines]
 
 
-def notes(runs: Sequence[Result]) -> list[str]:
+def _collect_notes(runs: Sequence[Result]) -> list[str]:
     """What runs found doubtful, each sentence once."""
-    found: dict[str, None] = {}
+    notes = []
     for run in runs:
         s = run.summary
-        found |= dict.fromkeys(f"{s['dataset']}: {note}" for note in s["notes"])
+        notes += [f"{s['dataset']}: {note}" for note in s["notes"]]
         for stage in s["stages"]:
-            head = f"{title(run)}, {stage['stage']}"
-            found |= dict.fromkeys(f"{head}: {note}" for note in stage["notes"])
-    return list(found)
+            head = f"{format_run(run)}, {stage['stage']}"
+            notes += [f"{head}: {note}" for note in stage["notes"]]
+    return list(dict.fromkeys(notes))
 
 
-def detail(numbers: Numbers, run: Result, root: Path | None) -> dict[str, Any]:
+def _show_run(numbers: Numbers, run: Result, root: Path | None) -> dict[str, Any]:
     """All that is shown of one run."""
-    found = parts.galleries(numbers, run, root)
-    pictures: list[Picture] = list(of_run(run))
     return {
-        "title": title(run),
-        "pictures": pictures,
-        "splits": parts.splits(numbers, run),
-        "relabelled": parts.relabelled(numbers, run),
-        "galleries": [] if isinstance(found, str) else found,
-        "no_gallery": found if isinstance(found, str) else "",
-        "health": parts.health(numbers, run),
-        "suspicious": parts.suspicious(numbers, run),
+        "title": format_run(run),
+        "pictures": list(draw_run(run)),
+        "splits": tables.tabulate_splits(numbers, run),
+        "outcomes": tables.tabulate_outcomes(numbers, run),
+        "galleries": build_galleries(numbers, run, root),
+        "classes": tables.tabulate_classes(numbers, run),
+        "suspicious": tables.tabulate_suspicious(numbers, run),
     }
 
 
-def read(run: Result, name: str) -> str:
-    """A file of the folder as it is."""
-    path = run.folder / name
-    return path.read_text("utf-8") if path.exists() else f"There is no {name} in the folder."
+def _read_settings(run: Result) -> str:
+    """The settings of a run as its folder has them."""
+    path = run.folder / "config.toml"
+    return path.read_text("utf-8") if path.exists() else "There is no config.toml in the folder."
 
 
-def origin(run: Result) -> str:
+def _list_versions(run: Result) -> str:
     """Where and by which versions a run was made."""
-    made = document(run, "provenance.json")
-    versions = run.summary["versions"] or made.get("versions", {})
-    lines = [f"{name} {number}" for name, number in versions.items()]
-    lines += [
-        f"{key} {made[key]}" for key in ("device", "processes", "threads", "cores") if key in made
-    ]
-    return ", ".join(lines)
+    made = read_document(run, "provenance.json")
+    about = {**(run.summary["versions"] or made.get("versions", {}))}
+    about |= {k: made[k] for k in ("device", "processes", "threads", "cores") if k in made}
+    return ", ".join(f"{key} {value}" for key, value in about.items())
 
 
-def given(sections: Sequence[Section]) -> list[tuple[str, Markup]]:
-    """Titles and HTML of sections."""
-    return [(one.title, Markup(one.html)) for one in sections]  # noqa: S704  as it is
-
-
-def policy(text: str, sections: Sequence[Section]) -> str:
+def _write_policy(template: str, sections: Sequence[Section]) -> str:
     """What a browser may do with the page: show it, run its own scripts, fetch nothing."""
-    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    scripts = re.findall(r"<script>(.*?)</script>", template, re.DOTALL)
     scripts += [one.script for one in sections if one.script]
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)

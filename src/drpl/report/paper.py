@@ -4,6 +4,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from drpl.noise.spec import parse_spec
 
@@ -14,12 +15,13 @@ TABLES = {
     "cifar10": "CIFAR-10: accuracy of nine methods under two noises at seven rates",
     "cifar100": "CIFAR-100: the same",
     "webvision": "WebVision, first 50 classes: accuracy of ten methods under real noise",
-    "oracles": "ImageNet32/64: two methods that are told the truth",
+    "oracles": "ImageNet32/64: two methods that know the truth",
 }
+VALUES = ("best", "last", "tpr", "fpr")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """What the paper prints for one cell: accuracies in percent, or shares of kept labels."""
 
     table: str
@@ -35,35 +37,22 @@ class Figure:
 
 
 @cache
-def published() -> tuple[Figure, ...]:
+def read_published() -> tuple[PaperFigure, ...]:
     """Every cell of every table."""
     text = files("drpl.report").joinpath("published.csv").read_text("utf-8")
-
-    def number(cell: str) -> float | None:
-        return float(cell) if cell else None
-
-    return tuple(
-        Figure(
-            row["table"],
-            row["dataset"],
-            row["noise"],
-            float(row["rate"]),
-            row["method"],
-            best=number(row["best"]),
-            last=number(row["last"]),
-            tpr=number(row["tpr"]),
-            fpr=number(row["fpr"]),
-            note=row["note"],
-        )
-        for row in csv.DictReader(text.splitlines())
-    )
+    figures = []
+    for row in csv.DictReader(text.splitlines()):
+        cells: dict[str, Any] = {**row, "rate": float(row["rate"])}
+        cells |= {key: float(row[key]) if row[key] else None for key in VALUES}
+        figures.append(PaperFigure(**cells))
+    return tuple(figures)
 
 
-def printed(dataset: str, noise: str | None, method: str) -> list[Figure]:
+def find_published(dataset: str, noise: str | None, method: str) -> list[PaperFigure]:
     """What the paper prints for a data set, a noise and a method: nothing, or up to two cells."""
     return [
         figure
-        for figure in published()
+        for figure in read_published()
         if (figure.dataset, figure.method) == (dataset, method)
         and parse_spec(figure.noise) == parse_spec(noise or "none")
     ]

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from drpl.noise.spec import parse_spec
-from drpl.report.paper import Figure, printed
+from drpl.report.load import group_by_method
+from drpl.report.paper import PaperFigure, find_published
 from drpl.runs.folder import Result
 
 CELL = ("dataset", "noise", "rate", "method", "seed")
@@ -28,48 +29,43 @@ PAPER = """\
 """
 
 
-def cells_table(results: Sequence[Result]) -> pd.DataFrame:
+def tabulate_cells(results: Sequence[Result]) -> pd.DataFrame:
     """One row a run."""
-    rows = []
-    for result in results:
-        found = result.detection or {}
-        rows.append(
-            {
-                **cell(result),
-                "accuracy_last": result.accuracy["last"],
-                "accuracy_best": result.accuracy["best"],
-                **{key: found.get(key) for key in FOUND},
-                "seconds": result.summary["seconds"],
-                "images": result.summary["images"],
-            }
-        )
+    rows = [
+        {
+            **describe_cell(result),
+            **{f"accuracy_{key}": result.accuracy[key] for key in ("last", "best")},
+            **(result.detection or {}),
+            **{key: result.summary[key] for key in ("seconds", "images")},
+        }
+        for result in results
+    ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def stages_table(results: Sequence[Result]) -> pd.DataFrame:
+def tabulate_stages(results: Sequence[Result]) -> pd.DataFrame:
     """One row for each split of each run: how well every stage detects."""
     rows = [
-        {**cell(result), "stage": stage["stage"]}
-        | {key: (stage.get("detection") or {}).get(key) for key in FOUND}
+        {**describe_cell(result), "stage": stage["stage"], **(stage.get("detection") or {})}
         for result in results
         for stage in result.summary["stages"]
     ]
     return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
 
 
-def cell(result: Result) -> dict[str, Any]:
+def describe_cell(result: Result) -> dict[str, Any]:
     """What a run is: the columns that both tables begin with."""
     s = result.summary
     return {
         "dataset": s["dataset"],
         "noise": s["noise"]["spec"] or "none",
-        "rate": rate(s["noise"]),
+        "rate": read_rate(s["noise"]),
         "method": s["method"],
         "seed": s["seed"],
     }
 
 
-def rate(noise: Mapping[str, Any]) -> float:
+def read_rate(noise: Mapping[str, Any]) -> float:
     """The rate that was asked for, of all parts together; the nominal one if a file decides."""
     if noise["spec"] is None:
         return 0.0
@@ -78,45 +74,40 @@ def rate(noise: Mapping[str, Any]) -> float:
     return round(sum(known), 12) if len(known) == len(rates) else noise["nominal"]
 
 
-def as_csv(table: pd.DataFrame) -> str:
+def to_csv(table: pd.DataFrame) -> str:
     """The table as text; equal figures give equal bytes."""
     return str(table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
-def markdown(
+def to_markdown(
     cases: Mapping[str | None, Sequence[Result]],
     pictures: Mapping[str | None, str],
     failures: Mapping[str, str],
 ) -> str:
-    """A table for each noise, one row a method; then what failed, in words."""
+    """A table for each noise, one row a method; then what failed and why."""
     every = [result for runs in cases.values() for result in runs]
     parts = ["# Comparison\n"]
     if every:
-        parts += [data_line(every), HEAD]
-        if any(paper(runs) for runs in cases.values()):
+        parts += [_describe_data(every), HEAD]
+        if _find_paper_figures(every):
             parts.append(PAPER)
     for noise, runs in cases.items():
         parts.append(f"## {runs[0].summary['dataset']}, {noise or 'no noise added'}\n")
-        parts.append(method_table(runs))
-        notes = sorted({figure.note for figure in paper(runs) if figure.note})
+        parts.append(tabulate_methods(runs))
+        notes = sorted({figure.note for figure in _find_paper_figures(runs) if figure.note})
         parts += [f"Paper: {note}.\n" for note in notes]
         if noise in pictures:
             parts.append(f"![ROC]({pictures[noise]})\n")
     if failures:
-        parts.append(f"## {len(failures)} failed\n")
-        parts.append(reasons(failures))
+        alike: dict[str, list[str]] = {}
+        for name, reason in failures.items():
+            alike.setdefault(reason, []).append(name)
+        lines = [f"- {'; '.join(names)}: {reason}\n" for reason, names in alike.items()]
+        parts += [f"## {len(failures)} failed\n", "".join(lines)]
     return "\n".join(parts)
 
 
-def reasons(failures: Mapping[str, str]) -> str:
-    """A line for each reason, with all that failed for it."""
-    alike: dict[str, list[str]] = {}
-    for name, sentence in failures.items():
-        alike.setdefault(sentence, []).append(name)
-    return "".join(f"- {'; '.join(names)}: {sentence}\n" for sentence, names in alike.items())
-
-
-def data_line(results: Sequence[Result]) -> str:
+def _describe_data(results: Sequence[Result]) -> str:
     """What the runs were trained on, and what is to be known about it."""
     lines = []
     for s in [result.summary for result in results]:
@@ -125,39 +116,40 @@ def data_line(results: Sequence[Result]) -> str:
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
 
-def paper(runs: Sequence[Result]) -> list[Figure]:
+def _find_paper_figures(runs: Sequence[Result]) -> list[PaperFigure]:
     """All that the paper prints for the methods of these runs."""
     cells = dict.fromkeys(
         (s["dataset"], s["noise"]["spec"], s["method"]) for s in (run.summary for run in runs)
     )
-    return [figure for key in cells for figure in printed(*key)]
+    return [figure for key in cells for figure in find_published(*key)]
 
 
-def method_table(runs: Sequence[Result]) -> str:
+def tabulate_methods(runs: Sequence[Result]) -> str:
     """One row a method; the paper's columns only where it has something to say."""
-    figures = paper(runs)
+    figures = _find_paper_figures(runs)
     accuracy = any(figure.best is not None for figure in figures)
     detection = any(figure.tpr is not None for figure in figures)
-    head = ["method", "seeds", "last (%)", "best (%)"]
-    head += ["paper last", "paper best"] * accuracy
-    head += ["AUROC", "TPR", "FPR"]
-    head += ["paper TPR", "paper FPR"] * detection
-    head += ["seconds", "images"]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    for method in dict.fromkeys(run.summary["method"] for run in runs):
-        mine = [run for run in runs if run.summary["method"] == method]
+    lines = []
+    for method, mine in group_by_method(runs).items():
         theirs = [figure for figure in figures if figure.method == method]
-        line = [f"`{method}`", str(len(mine))]
-        line += [spread([run.accuracy[key] for run in mine], 2) for key in ("last", "best")]
-        line += [quoted(theirs, key, 2) for key in ("last", "best")] * accuracy
-        line += [spread([(run.detection or {}).get(key) for run in mine], 4) for key in FOUND]
-        line += [quoted(theirs, key, 2) for key in ("tpr", "fpr")] * detection
-        line += [f"{mean(run.summary[key] for run in mine):,.0f}" for key in ("seconds", "images")]
+        line = {"method": f"`{method}`", "seeds": str(len(mine))}
+        for key in ("last", "best"):
+            line[f"{key} (%)"] = format_spread([run.accuracy[key] for run in mine], 2)
+        if accuracy:
+            line |= {f"paper {key}": _quote(theirs, key) for key in ("last", "best")}
+        for key in FOUND:
+            line[key.upper()] = format_spread([(run.detection or {}).get(key) for run in mine], 4)
+        if detection:
+            line |= {f"paper {key.upper()}": _quote(theirs, key) for key in ("tpr", "fpr")}
+        for key in ("seconds", "images"):
+            line[key] = f"{mean(run.summary[key] for run in mine):,.0f}"
         lines.append(line)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
+    rows = [list(lines[0]), rule, *(list(line.values()) for line in lines)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def spread(values: Sequence[float | None], digits: int) -> str:
+def format_spread(values: Sequence[float | None], digits: int) -> str:
     """Mean ± standard deviation, or a dash where a figure is not known."""
     known = [value for value in values if value is not None]
     if not known:
@@ -166,7 +158,7 @@ def spread(values: Sequence[float | None], digits: int) -> str:
     return f"{mean(known):.{digits}f}{deviation}"
 
 
-def quoted(figures: Sequence[Figure], key: str, digits: int) -> str:
+def _quote(figures: Sequence[PaperFigure], key: str) -> str:
     """The paper's figure, or a dash where it prints none."""
     known = [value for figure in figures if (value := getattr(figure, key)) is not None]
-    return f"{known[0]:.{digits}f}" if known else DASH
+    return f"{known[0]:.2f}" if known else DASH

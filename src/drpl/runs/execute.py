@@ -19,7 +19,6 @@ from drpl.errors import ConfigError, RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.networks.build import Builder
 from drpl.registry import DATASETS
-from drpl.report import gallery
 from drpl.runs import model
 from drpl.runs.display import Display
 from drpl.runs.driver import FolderDriver
@@ -35,6 +34,7 @@ from drpl.runs.folder import (
     sum_costs,
     write_samples,
 )
+from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.loggers import Logs, check_loggers
 from drpl.runs.run import Context, OracleRun, Outcome, Run
 from drpl.training.evaluate import predict
@@ -227,7 +227,7 @@ def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Out
     write_samples(folder, table, data.train.classes, data.train.paths)
     rows = read_history(folder)
     splits = list_splits(folder, rows)
-    _write_gallery(folder, data.train, table, splits)
+    _keep_images(folder, data.train, table, splits)
     wrong = table.get("wrong")
     write_json(
         folder / "result.json",
@@ -270,14 +270,14 @@ def _tabulate(train: Dataset, outcome: Outcome, probs: torch.Tensor) -> Arrays:
     return table
 
 
-def _write_gallery(folder: Path, train: Dataset, table: Arrays, splits: list[str]) -> None:
+def _keep_images(folder: Path, train: Dataset, table: Arrays, splits: list[str]) -> None:
     """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
     if len(train.images.shape) != 3:
         return
     judged = [read_split(folder, stage)["noisy"] for stage in splits]
-    ids = gallery.choose(table, judged, len(train.classes)).ids
+    ids = select_images(table, judged, len(train.classes)).ids
     pixels = train.images.load(torch.tensor(ids))
-    gallery.write(folder / "gallery.npz", ids, pixels.cpu().numpy())
+    write_gallery(folder / "gallery.npz", ids, pixels.cpu().numpy())
 
 
 def _score_split(folder: Path, stage: str, wrong: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The training images of a finished run, read again: its folder keeps what it saw of them only."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,26 @@ AGREE, NEAR = 0.95, 0.02  # share of equal answers, and how far apart confidence
 HOW = "give the data with --data and the run's own --limit, --outside, --ood and --confusion"
 
 
-def reread(
+def reload_data(
     result: Result,
     model: Model,
     data: str | DatasetSplits | Dataset | None = None,
     *,
+    read_options: ReadOptions | None = None,
     ood: str | DatasetSplits | Dataset | None = None,
     confusion: Path | str | None = None,
-    **read_options: Any,
 ) -> Dataset:
     """The images that a run was trained on, in the order of its samples.
 
-    What the run folder says of its data holds, except for what is given here: `reading` has
-    fields of `Reading`. The images are taken for the right ones if the model still says of them
-    what it said when the run was finished.
+    What the run folder says of its data holds, except for what is given here (of `read_options`
+    what is not at its default). The images are taken for the right ones if the model still says of
+    them what it said when the run was finished.
     """
     made = read_json(result.folder / "provenance.json")
     traced = made.get("data") or {}
     if data is None or isinstance(data, str):
-        what = data or traced.get("what") or named(result)
-        loaded = load(what, options(traced, model, read_options))
+        what = data or traced.get("what") or _find_name(result)
+        loaded = load(what, _merge_options(traced, model, read_options or ReadOptions()))
     else:
         loaded = as_splits(data)
     with np.load(result.folder / "samples.npz") as arrays:
@@ -62,11 +63,11 @@ def reread(
         train = corrupt(loaded, spec, seed, Path(alike) if alike else None)[0].train
         if digest(train.labels.numpy().tobytes()) != digest(samples["given"].tobytes()):
             raise DataError(f"{spec} on {loaded.name} gives other labels than the run's; {HOW}")
-    check_same(train, model, samples, result)
+    _check_same(train, model, samples, result)
     return train
 
 
-def named(result: Result) -> str:
+def _find_name(result: Result) -> str:
     """The data set's name, if that is enough to find it."""
     name = str(result.summary["dataset"])
     if name.partition(":")[0] not in DATASETS:
@@ -76,7 +77,7 @@ def named(result: Result) -> str:
     return name
 
 
-def options(traced: dict[str, Any], model: Model, read_options: dict[str, Any]) -> ReadOptions:
+def _merge_options(traced: dict[str, Any], model: Model, asked: ReadOptions) -> ReadOptions:
     """How the data are read: as asked for now, or else as they were."""
     known: dict[str, Any] = {
         key: traced[key] for key in ("size", "limit", "skip_broken") if key in traced
@@ -85,10 +86,11 @@ def options(traced: dict[str, Any], model: Model, read_options: dict[str, Any]) 
     known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None
     if not known.get("size") and len(model.shape) == 3:
         known["size"] = model.shape[1]
-    return ReadOptions(**known | {key: value for key, value in read_options.items() if value})
+    changed = {f.name: v for f in fields(asked) if (v := getattr(asked, f.name)) != f.default}
+    return ReadOptions(**known | changed)
 
 
-def check_same(train: Dataset, model: Model, samples: dict[str, Any], result: Result) -> None:
+def _check_same(train: Dataset, model: Model, samples: dict[str, Any], result: Result) -> None:
     """Raise if these are not the images that the model judged when the run was finished."""
     if train.images.shape != model.shape:
         raise DataError(
