@@ -31,15 +31,17 @@ def noise(
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.data.sources import load, with_ood
     from drpl.files import write_atomic
-    from drpl.noise.write import Roots, write_noisy
+    from drpl.noise.write import write_noisy
     from drpl.report.noise_figure import draw_noise
 
     loaded = with_ood(load(data, read_options), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
     )
-    roots = Roots(first, second or first)  # an outside that came with the data shares its root
-    copy = write_noisy(loaded, noise, out, seed=seed, confusion=confusion, roots=roots)
+    where = second or first  # an outside that came with the data shares its root
+    copy = write_noisy(
+        loaded, noise, out, seed=seed, confusion=confusion, root=first, ood_root=where
+    )
     figure = draw_noise(copy.title, copy.matrix, copy.rows, copy.columns, copy.samples)
     write_atomic(out / "noise.png", figure)
     done = copy.manifest

@@ -34,14 +34,12 @@ class Confusion:
 
     def among(self, rows: Sequence[str], columns: Sequence[str]) -> Tensor:
         """The part for these true and these predicted classes, smoothed. [rows, columns]"""
-        position = {name: number for number, name in enumerate(self.classes)}
-        if missing := [name for name in (*rows, *columns) if name not in position]:
+        if missing := [name for name in (*rows, *columns) if name not in self.classes]:
             raise ConfigError(
                 f"the confusion matrix has no class {missing[0]!r} ({len(set(missing))} missing); "
                 "make one that has all with `drpl confusion`"
             )
-        across = torch.tensor([position[name] for name in columns])
-        down = torch.tensor([position[name] for name in rows])
+        down, across = ([self.classes.index(name) for name in part] for part in (rows, columns))
         return self.matrix.double()[down][:, across] + SMOOTHING
 
     def write(self, path: Path) -> None:

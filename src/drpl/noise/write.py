@@ -22,14 +22,6 @@ Sample = tuple[NDArray[Any], str, str, bool]  # image, given label, true class, 
 
 
 @dataclass(frozen=True)
-class Roots:
-    """The folders that the paths of a data set and of its outside start from, if any."""
-
-    own: Path | None = None
-    outside: Path | None = None
-
-
-@dataclass(frozen=True)
 class NoisyCopy:
     """What was written, and what a picture of it shows."""
 
@@ -48,22 +40,25 @@ def write_noisy(
     *,
     seed: int = 1,
     confusion: Path | None = None,
-    roots: Roots | None = None,
+    root: Path | None = None,
+    ood_root: Path | None = None,
 ) -> NoisyCopy:
-    """Write the data with noise to a new folder."""
+    """Write the data with noise to a new folder.
+
+    `root` and `ood_root` are the folders that the paths of the data and of its outside start in.
+    """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StorageError(f"{out} exists and is not an empty folder; choose another")
-    roots = roots or Roots()
     noisy, manifest = corrupt(data, noise, seed, confusion)
     train, truth = noisy.train, noisy.train.truth
     assert truth is not None  # noqa: S101  every noise records the truth
     table = _make_table(train, truth, data.outside.classes if data.outside else ())
     write_atomic(out / "labels.csv", table.to_csv(index=False, lineterminator="\n"))
-    files = _find_files(train, truth, roots)
+    files = _find_files(train, truth, root, ood_root)
     if files is None:
         write_arrays(out / "data.npz", _collect_arrays(noisy, truth))
     else:
-        _link_images(noisy, files, out / "images", roots.own)
+        _link_images(noisy, files, out / "images", root)
     write_json(out / "manifest.json", manifest)
     return _summarize(data.name, train, truth, table, manifest)
 
@@ -84,17 +79,19 @@ def _make_table(train: Dataset, truth: Truth, sources: tuple[str, ...]) -> pd.Da
     )
 
 
-def _find_files(train: Dataset, truth: Truth, roots: Roots) -> list[Path | None] | None:
+def _find_files(
+    train: Dataset, truth: Truth, root: Path | None, ood_root: Path | None
+) -> list[Path | None] | None:
     """Each sample's file, None for a replaced image without one; None if the set has no files."""
-    if train.paths is None or roots.own is None:
+    if train.paths is None or root is None:
         return None
     files: list[Path | None] = []
     for path, own in zip(train.paths, truth.in_distribution.tolist(), strict=True):
-        root = roots.own if own else roots.outside
-        file = root / path if root and path else None
-        if own and not (file and file.is_file()):
+        home = root if own else ood_root
+        file = home / path if home and path and (home / path).is_file() else None
+        if own and not file:
             return None
-        files.append(file if file and file.is_file() else None)
+        files.append(file)
     return files
 
 
