@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--regenerate-golden", action="store_true", help="write tests/golden/ anew, see test_golden"
     )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of all: what was skipped, and why."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or not terminal.stats:  # a process of several, or no tests were run
+        return
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminal.stats.get("skipped", [])
+    )
+    listed = [f"{count} {reason}" for reason, count in sorted(reasons.items())]
+    terminal.write_line(f"skipped: {'; '.join(listed) or 'nothing'}")
 
 
 @pytest.fixture(scope="session")
