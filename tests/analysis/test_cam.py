@@ -71,7 +71,7 @@ def test_maps_point_at_the_object(tmp_path: Path) -> None:
     result = drpl.train(data, method="cross_entropy", config=config, out=tmp_path, quiet=True)
     assert (result.accuracy["last"] or 0) >= 95
     model = models.load(tmp_path)
-    maps = compute_class_maps(model.net, model.view(fresh, torch.empty(100, 0)))
+    maps = compute_class_maps(model.net, model.transform(fresh, torch.empty(100, 0)))
     own = maps[torch.arange(100), kinds]  # [100, 4, 4]
     rows, columns = np.unravel_index(own.flatten(1).argmax(1).numpy(), (4, 4))
     found = 2 * (rows // 2) + columns // 2
@@ -223,7 +223,7 @@ def test_two_networks_are_looked_at_together(tiny: DatasetSplits, tmp_path: Path
     (one,) = look(tmp_path, [3], tiny)
     model = models.load(tmp_path)
     assert isinstance(model.net, Ensemble)
-    x = model.view(tiny.train.images.load(torch.tensor([3])), torch.empty(1, 0))
+    x = model.transform(tiny.train.images.load(torch.tensor([3])), torch.empty(1, 0))
     given = tiny.train.labels[3]
     each = [compute_class_maps(net, x)[0, given].numpy() for net in model.net.members]
     assert np.allclose(one.given_map, np.mean(each, axis=0), atol=1e-6)

@@ -84,7 +84,7 @@ def test_the_number_is_that_of_scikit_learn(trained: Path) -> None:
     assert data.test
     parts = []
     for part in (data.train, data.test):
-        x = model.view(part.images.load(torch.arange(len(part))), torch.empty(len(part), 0))
+        x = model.transform(part.images.load(torch.arange(len(part))), torch.empty(len(part), 0))
         parts.append((extract_features(model.net, x)[2].numpy(), part.labels.numpy()))
     judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
     judge.fit(*parts[0])
@@ -132,7 +132,7 @@ def test_of_two_networks_the_mean_counts(tiny: DatasetSplits, tmp_path: Path) ->
             (
                 extract_features(
                     net,
-                    model.view(
+                    model.transform(
                         part.images.load(torch.arange(len(part))), torch.empty(len(part), 0)
                     ),
                 )[3].numpy(),

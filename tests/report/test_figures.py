@@ -263,5 +263,5 @@ def test_nothing_of_the_users_matplotlib_is_touched(run: Path, tmp_path: Path) -
 
 
 def test_results_so_far(run: Path) -> None:
-    assert Result.so_far(run).finished
-    assert Result.so_far(run) == Result.load(run)
+    assert Result.load_partial(run).finished
+    assert Result.load_partial(run) == Result.load(run)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tomli_w
-from drpl.runs.history import costs, tested
+from drpl.runs.folder import find_accuracy, sum_costs
 from scipy.stats import beta
 
 from drpl.detection.metrics import score
@@ -122,12 +122,12 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
             "classes": CLASSES,
             "noise": noise,
             "seed": r.seed,
-            "accuracy": tested(rows),
+            "accuracy": find_accuracy(rows),
             "flagged": int(table["flagged"].sum()),
             "detection": detection,
             "notes": [],
             "stages": records,
-            **costs(rows),
+            **sum_costs(rows),
             "versions": versions,
         },
     )
