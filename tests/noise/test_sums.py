@@ -11,7 +11,6 @@ from drpl.noise.confusion import Confusion
 from drpl.noise.inject import make_noise
 from drpl.noise.kind import NoiseContext
 from drpl.noise.quota import allot
-from drpl.noise.spec import split_spec
 from drpl.noise.transition import uniform
 from drpl.randomness import rng
 from tests.noise.test_open_set import FOREIGN, OWN
@@ -100,7 +99,6 @@ def test_a_sum_in_python_and_in_text() -> None:
     assert torch.equal(
         added.labels, make_noise("uniform:0.2+uniform:0.3")(clean, rng(1, "n")).labels
     )
-    assert split_spec("matrix:a+b.csv+ood:0.2") == ["matrix:a+b.csv", "ood:0.2"]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,13 @@ def test_any_matrix_and_its_official_draw() -> None:
     assert float(found[0, 2]) == 0
 
 
+def test_rows_of_absent_classes_are_zero() -> None:
+    true, given = torch.tensor([0, 0, 0, 2]), torch.tensor([0, 1, 1, 2])
+    wanted = torch.tensor([[1 / 3, 2 / 3, 0], [0, 0, 0], [0, 0, 1]], dtype=torch.float64)
+    assert torch.equal(transition_matrix(true, given, 3), wanted)
+    assert torch.equal(transition_matrix(true[:0], given[:0], 3), torch.zeros(3, 3).double())
+
+
 def test_manifest_says_what_was_done() -> None:
     clean = DatasetSplits("plain", plain(torch.arange(100) % 10, 10), None, (0.0,), (1.0,))
     noisy, manifest = inject(clean, "uniform:0.6", seed=3)

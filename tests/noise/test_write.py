@@ -8,7 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from drpl import load
+from drpl.data.sources import load, with_ood
+from drpl.noise.write import write_noisy
 from tests.conftest import Command
 
 SMALL = [w for s in ("schedule.epochs=1", "width=4") for w in ("--set", s)]
@@ -38,7 +39,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_digits_with_noise(command: Command, shapes: Path) -> None:
-    words = ("--noise", "uniform:0.2+ood:0.2", "--ood", shapes)
+    words = ("--noise", "uniform:0.2+ood:0.2", "--ood", str(shapes))
     answer = command("noise", "digits", *words, "-o", "noisy")
     assert answer.code == 0
     assert "train with: drpl train noisy/data.npz" in answer.out
@@ -56,10 +57,11 @@ def test_digits_with_noise(command: Command, shapes: Path) -> None:
     again = load("noisy/data.npz").train
     assert again.truth is not None
     assert int(again.truth.is_noisy(again.labels).sum()) == manifest["wrong"]
-    command("noise", "digits", *words, "-o", "again")
+    data = with_ood(load("digits"), str(shapes))
+    write_noisy(data, words[1], Path("again"))
     for name in ("labels.csv", "data.npz", "manifest.json"):  # layouts may differ by a pixel
         assert (Path("noisy") / name).read_bytes() == (Path("again") / name).read_bytes()
-    command("noise", "digits", *words, "-o", "other", "--seed", 2)
+    write_noisy(data, words[1], Path("other"), seed=2)
     assert Path("noisy/labels.csv").read_bytes() != Path("other/labels.csv").read_bytes()
 
 
@@ -80,7 +82,9 @@ def test_files_are_linked(command: Command, tmp_path: Path, shapes: Path) -> Non
     assert len(list(Path("noisy/images/test").rglob("*.png"))) == 6
     found = load("noisy/images")
     assert (len(found.train), len(found.test or ())) == (20, 6)
-    command(*words, "--ood", shapes, "-o", "written")
+    own = tmp_path / "own"
+    data = with_ood(load(str(own)), str(shapes))
+    write_noisy(data, words[3], Path("written"), root=own, ood_root=own)
     links = list(Path("written/images/train").rglob("*.png"))
     assert sorted(link.is_symlink() for link in links) == [False] * 6 + [True] * 14
 

@@ -44,7 +44,10 @@ def read_cifar10(root: Path, read_options: ReadOptions | None = None) -> Dataset
     names = _read_class_names(root / "batches.meta", "label_names")
     train = join_batches([read_batch(root / f"data_batch_{n}") for n in numbers], root)
     test = read_batch(root / "test_batch") if (root / "test_batch").is_file() else None
-    notes = () if len(numbers) == BATCHES else (_describe_missing(root, numbers, len(train[1])),)
+    notes: tuple[str, ...] = ()
+    if len(numbers) < BATCHES:
+        have, count = ", ".join(map(str, numbers)), f"{len(train[1]):,} training images"
+        notes = (f"{root.resolve().name} has batch {have} of {BATCHES}: {count}, not all",)
     return DatasetSplits(
         root.resolve().name,
         in_memory(*train, names),
@@ -69,11 +72,3 @@ def _read_class_names(path: Path, key: str) -> Sequence[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DataError(f"{path} should list the names of the classes as {key!r}")
     return names
-
-
-def _describe_missing(root: Path, numbers: Sequence[int], count: int) -> str:
-    """The sentence that says what is missing."""
-    have = ", ".join(map(str, numbers))
-    return (
-        f"{root.resolve().name} has batch {have} of {BATCHES}: {count:,} training images, not all"
-    )

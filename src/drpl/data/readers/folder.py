@@ -77,14 +77,14 @@ def from_files(
 
 def list_labelled(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
     """Every image file below the class folders of `where`, from `root` on, with its label."""
-    names: list[str] = []
-    labels: list[torch.Tensor] = []
-    for number, name in enumerate(classes):
-        if (where / name).is_dir():
-            found = list(list_images(where / name, str((where / name).relative_to(root))))
-            names += found
-            labels.append(torch.full((len(found),), number))
-    return names, torch.cat(labels) if labels else torch.empty(0, dtype=torch.int64)
+    below = where.relative_to(root)
+    found = [
+        list(list_images(where / name, str(below / name))) if (where / name).is_dir() else []
+        for name in classes
+    ]
+    counts = torch.tensor([len(names) for names in found])
+    every = [name for names in found for name in names]
+    return every, torch.arange(len(classes)).repeat_interleave(counts)
 
 
 def list_images(where: Path | str, name: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A list of image files: CSV or Parquet with the columns path, label and perhaps split."""
 
 import csv
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import torch
 
 from drpl.data.dataset import DatasetSplits
+from drpl.data.decoding import explain
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.sources import ReadOptions
 from drpl.data.wordnet import parse_whole
@@ -64,8 +66,7 @@ def _read_parquet(path: Path) -> list[list[str]]:
             f"{path} needs the package pyarrow, which is not here; install it, or use CSV"
         ) from None
     except Exception as error:  # whatever the engine raises for a damaged file
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"cannot read {path}: {reason}") from error
+        raise DataError(f"cannot read {path}: {explain(error)}") from error
     rows = table.astype(object).where(table.notna(), "").to_numpy().tolist()
     return [[str(cell) for cell in row] for row in [list(table.columns), *rows]]
 
@@ -107,18 +108,10 @@ def _order(labels: set[str]) -> tuple[str, ...]:
 
 def check_files(files: Sequence[Path], source: Path) -> None:
     """Raise if files that a list names are not there."""
-    missing = [str(file) for file in files if not _is_file(file)]
+    missing = [str(file) for file in files if not os.path.isfile(file)]  # noqa: PTH113  any text
     if missing:
         first = ", ".join(missing[:SHOWN])
         raise DataError(
             f"{len(missing)} of {len(files)} images that {source} lists are not there, "
             f"first {first}; mend the list or its place"
         )
-
-
-def _is_file(path: Path) -> bool:
-    """Whether there is such a file; a path that cannot be one is none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
