@@ -17,6 +17,7 @@ from drpl.detection.mixture import BetaMixture, Scale
 from drpl.methods import bootstrap, mixup
 from drpl.randomness import rng
 from drpl.training.evaluate import label_losses
+from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, from_uniform, one_hot
 from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, scale_weights
 from tests.support.tiny import read_preset, tiny_config
@@ -35,7 +36,7 @@ class Fixed(bootstrap.Bootstrap):
 
     w = torch.zeros(24)
 
-    def noisy(self, x: Tensor, i: Tensor) -> Tensor:
+    def estimate_noise(self, x: Tensor, i: Tensor, feed: Feed) -> Tensor:
         return self.w[i][:, None]
 
 
@@ -132,7 +133,7 @@ def test_soft_to_hard_first_mixes_by_w_then_doubts_then_hardens() -> None:
     class Guided(bootstrap.SoftToHard):
         w = torch.rand(24, generator=rng("w"))
 
-        def noisy(self, x: Tensor, i: Tensor) -> Tensor:
+        def estimate_noise(self, x: Tensor, i: Tensor, feed: Feed) -> Tensor:
             return self.w[i][:, None]
 
         def guess(self, x: Tensor, temperature: float = 1.0) -> Tensor:

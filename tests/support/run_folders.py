@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tomli_w
-from drpl.runs.folder import find_accuracy, sum_costs
 from scipy.stats import beta
 
 from drpl.detection.metrics import score
 from drpl.files import write_arrays, write_atomic, write_json
+from drpl.runs.folder import find_accuracy, sum_costs
 from drpl.runs.gallery import select_images, write_gallery
 
 CLASSES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat 2", "Sandal", "Shirt", "7", "8"]
