@@ -93,6 +93,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     write_atomic(path, buffer.getvalue())
 
 
+def read_arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file of a run, or an error that says what is wrong with it."""
+    with explain_read_errors(path), path.open("rb") as file:
+        return dict(np.load(file, allow_pickle=False))
+
+
 def slugify(text: str) -> str:
     """The text with nothing in it that a folder's name should not have."""
     return "".join(sign if sign.isalnum() or sign in "-_.+" else "-" for sign in text)

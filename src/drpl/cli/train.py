@@ -177,14 +177,14 @@ def predict(
         open_atomic(out) if out else nullcontext(sys.stdout.buffer) as file,
         Display(quiet=silent) as display,
     ):
-        shown = display.count("predict", len(wanted))
+        shown = display.track("predict", len(wanted))
         for number, (table, unread) in enumerate(batches):
             rows = table.to_csv(
                 index=False, header=number == 0, float_format="%.6g", lineterminator="\n"
             )
             file.write(rows.encode())
             broken += unread
-            shown.add(len(table) + len(unread))
+            shown.move(shown.done + len(table) + len(unread))
     for complaint in broken:
         typer.echo(f"cannot read {complaint}", err=True)
     if broken:
