@@ -68,6 +68,19 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of a run, or an error that says what is wrong with it."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"there is no {path}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    if not isinstance(content, dict):
+        raise RunError(f"{path} is damaged: it holds no JSON object")
+    return content
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as JSON that people can read too."""
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

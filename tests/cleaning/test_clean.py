@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from drpl.cleaning.clean import clean
-from drpl.cleaning.folder import Cleaned
+from drpl.cleaning.folder import CleanedFolder
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
 from drpl.errors import DrplError
@@ -81,7 +81,7 @@ def test_what_is_in_the_folder(cleaned: Path, messy: Messy) -> None:
     assert "torn.jpg" in text
     assert f"{len(issues):,}" in text
     assert "drpl review" in text
-    assert Cleaned.load(cleaned).root == messy.folder.resolve()
+    assert CleanedFolder.load(cleaned).root == messy.folder.resolve()
     assert (cleaned / "noise-matrix.png").read_bytes().startswith(b"\x89PNG")
     assert "<html" in (cleaned / "report.html").read_text()
 
@@ -198,7 +198,7 @@ def test_a_stopped_call_goes_on_with_its_settings(
         with pytest.raises(KeyboardInterrupt):
             quick(data, tmp_path / "stopped")
     with monkeypatch.context() as patch:
-        patch.setattr("drpl.cleaning.plan.within", lambda *_: pytest.fail("chosen twice"))
+        patch.setattr("drpl.cleaning.clean.fit_budget", lambda *_: pytest.fail("chosen twice"))
         assert quick(data, tmp_path / "stopped") == whole
     before = (tmp_path / "stopped" / "issues.csv").stat().st_mtime_ns
     quick(data, tmp_path / "stopped")  # a finished one is left as it is
@@ -222,7 +222,7 @@ def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Datas
     pixels = tiny.train.images.load(torch.arange(len(labels)))
     noisy = arrays(pixels.numpy(), labels.numpy())
     found = clean(noisy, tmp_path, budget="1s", quiet=True)
-    where = Cleaned.load(tmp_path)
+    where = CleanedFolder.load(tmp_path)
     assert where.root is None
     for number in found.issues["id"].tolist():
         assert where.image(number).is_file()  # type: ignore[union-attr]

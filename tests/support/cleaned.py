@@ -124,7 +124,7 @@ def make_large(where: Path, count: int) -> Path:
             "verdict": np.array(["mislabelled", "outside", "ambiguous"])[
                 draws.integers(0, 3, count)
             ],
-            "strangeness": 1.0,
+            "outlier_score": 1.0,
             "near_given": "",
             "near_suggested": "",
         }

@@ -1,5 +1,6 @@
 """From an image file to pixels of one size."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,16 @@ def squared(file: Image.Image, size: int, channels: int) -> Pixels:
     smooth = Resampling.HAMMING if min(image.size) >= size else Resampling.BILINEAR
     flat = image.resize((size, size), smooth).convert("L" if channels == 1 else "RGB")
     return np.asarray(flat).reshape(size, size, channels).transpose(2, 0, 1)
+
+
+def load_thumbnail(path: str | Path, side: int) -> Image.Image:
+    """One file as an image of at most `side` pixels a side, turned as its camera meant it."""
+    with Image.open(path) as file:
+        file.draft(None, (2 * side, 2 * side))  # a JPEG costs less at half its size
+        image = upright(file)
+        image.thumbnail((side, side))
+        image.load()  # before the file is closed: one that was small enough is not read yet
+        return image
 
 
 def head(path: str) -> tuple[int, bool]:

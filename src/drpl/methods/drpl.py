@@ -24,6 +24,8 @@ from drpl.runs.run import Outcome, Run
 from drpl.training.losses import one_hot
 from drpl.training.schedule import Schedule
 
+EVIDENCE = ("relabel", "detect")
+
 
 class Config(FromSplit):
     """Three trainings and the two splits between them."""

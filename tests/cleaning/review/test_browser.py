@@ -1,16 +1,24 @@
 """The page in a real browser: filters, keys, reloads, a killed server, and what comes of it."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from drpl.cleaning.folder import Cleaned
-from drpl.cleaning.review.decisions import ActiveDecisions, read
-from tests.support.cleaned import CLASSES, make, rows
+from drpl.cleaning.folder import VERDICTS, CleanedFolder
+from drpl.cleaning.review.decision_log import (
+    ActiveDecisions,
+    DecisionLog,
+    make_decision,
+    read_decisions,
+)
+from drpl.cleaning.review.page import write_page
+from tests.support.cleaned import CLASSES, make, make_large, rows
 
 pytest.importorskip("websockets")
 from tests.support.browser import CHROMIUM, Browser, browsing, wait_for
@@ -66,8 +74,8 @@ def leave(browser: Browser) -> None:
 
 
 def stands(folder: Path) -> dict[int, tuple[str, str]]:
-    every = ActiveDecisions(read(Cleaned.load(folder))).every()
-    return {number: (decision.action, decision.label) for number, decision in every.items()}
+    active = ActiveDecisions(read_decisions(CleanedFolder.load(folder))).by_image()
+    return {number: (decision.action, decision.label) for number, decision in active.items()}
 
 
 def chosen(browser: Browser) -> int:
@@ -86,7 +94,7 @@ def shoot(browser: Browser, name: str, *screens: tuple[int, int, bool]) -> None:
 
 def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
     made = make(tmp_path, 1000)
-    cleaned = Cleaned.load(made.folder)
+    cleaned = CleanedFolder.load(made.folder)
     issues = cleaned.issues
     assert len(issues) >= 300
     with reviewing(made.folder) as (address, _):
@@ -234,7 +242,7 @@ def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
 
 def test_touch_and_mouse(browser: Browser, tmp_path: Path) -> None:
     made = make(tmp_path, 60)
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     second = int(issues.index[1])
     with reviewing(made.folder) as (address, _):
         browser.shape(390, 844)
@@ -254,6 +262,69 @@ def test_touch_and_mouse(browser: Browser, tmp_path: Path) -> None:
     assert stands(made.folder) == {}
 
 
+def test_filters_orders_and_counts(browser: Browser, tmp_path: Path) -> None:
+    """What the page's script finds, beside what pandas does; with and without a server."""
+    made = make(tmp_path, 200)
+    cleaned = CleanedFolder.load(made.folder)
+    issues = cleaned.issues
+    with DecisionLog(cleaned) as log:
+        for number, action in zip(
+            issues.index, ["accept", "keep", "outside", "keep"], strict=False
+        ):
+            log.add(make_decision(cleaned, int(number), action, "", "Ann"))
+        log.undo(int(issues.index[3]), "Ann")
+    active = stands(made.folder)
+    actions = pd.Series({n: action for n, (action, _) in active.items()}).reindex(issues.index)
+    ranks = issues["given_label"].map(CLASSES.index), issues["verdict"].map(VERDICTS.index)
+    grouped = issues.assign(rank=ranks[0], kind=ranks[1])
+    wanted: dict[str, pd.DataFrame] = {
+        "sort: 'worst'": issues,
+        "sort: 'id'": issues.sort_index(),
+        "sort: 'confidence'": issues.sort_values("confidence", ascending=False, kind="stable"),
+        "sort: 'class'": grouped.sort_values(["rank", "kind"], kind="stable"),
+        "sort: 'id', state: 'undecided'": issues[actions.isna()].sort_index(),
+        "sort: 'worst', state: 'decided'": issues[actions.notna()],
+        "sort: 'worst', state: 'keep'": issues[actions == "keep"],
+    }
+    for column, name in (("given_label", "class"), ("suggested_label", "suggested"),
+                         ("verdict", "verdict")):  # fmt: skip
+        for value, some in issues.groupby(column, sort=False):
+            wanted[f"sort: 'worst', {name}: {json.dumps(value)}"] = some
+    both = (issues["given_label"] == CLASSES[1]) & (issues["verdict"] == "outside")
+    wanted[f"sort: 'id', class: '{CLASSES[1]}', verdict: 'outside'"] = issues[both].sort_index()
+    page = tmp_path / "page.html"
+    write_page(cleaned, page, "Eve")
+    with reviewing(made.folder) as (address, _):
+        for place in (address, page.as_uri()):
+            browser.open(place)
+            for query, table in wanted.items():
+                ids = browser.run(f"issues.select({{{query}}}).map((row) => row.id)")
+                assert ids == list(table.index), (place, query)
+            counts = browser.run("issues.count()")
+            for kind, column in (("given", "given_label"), ("verdict", "verdict")):
+                assert counts[kind] == issues[column].value_counts().to_dict()
+            state = {"accept": 1, "keep": 1, "outside": 1, "decided": 3}
+            assert counts["state"] == state | {"undecided": len(issues) - 3}
+            assert browser.run("decisions.last().id") == int(issues.index[2])
+        leave(browser)
+
+
+def test_a_hundred_thousand_issues_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    with reviewing(make_large(tmp_path / "large", 100_000)) as (address, _):
+        browser.open(address)
+        for query in ("sort: 'worst'", "sort: 'class', verdict: 'outside'", "sort: 'confidence'"):
+            script = (
+                "(() => { const t = performance.now(); "
+                f"issues.select({{{query}}}); issues.count(); return performance.now() - t; }})()"
+            )
+            times = [browser.run(script) for _ in range(4)]  # the first one may have to sort
+            assert min(times) < 200, query
+            assert max(times) < 5000, query
+        browser.press("k")
+        browser.wait("document.querySelector('#tally').textContent.startsWith('1 of 100000')")
+        browser.errors.clear()  # its images are not there
+
+
 def test_the_page_without_server(browser: Browser, tmp_path: Path) -> None:
     evil = '<img src=x onerror="document.title=1">, é'
     made = make(tmp_path, 60)
@@ -267,7 +338,7 @@ def test_the_page_without_server(browser: Browser, tmp_path: Path) -> None:
     (made.folder / "data.json").write_text(
         about.replace('"ash"', f'"{evil.replace(chr(34), chr(92) + chr(34))}"')
     )
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     assert evil in set(issues["given_label"])
     page = tmp_path / "page.html"
     words = [sys.executable, "-m", "drpl", "review", str(made.folder)]
