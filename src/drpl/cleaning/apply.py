@@ -99,19 +99,18 @@ def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
 
         source = Path(cleaned.source)
         source = source if source.is_file() else root / source.name
-        rows = (read_csv if source.suffix.lower() == ".csv" else read_parquet)(source)
-        table = columns(rows, source)
-        for row in zip(table["path"], table["label"], table["split"], strict=True):
-            if row[2] != "train":
-                yield row
+        read = read_csv if source.suffix.lower() == ".csv" else read_parquet
+        table = columns(read(source), source)
+        rows = zip(table["path"], table["label"], table["split"], strict=True)
+        yield from (row for row in rows if row[2] != "train")
     elif (root / "train").is_dir():
         from drpl.data.readers.folder import TEST_NAMES, listed
 
         part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
         if part:
             names, labels = listed(part, cleaned.classes, root)
-            for name, label in zip(names, labels.tolist(), strict=True):
-                yield name, cleaned.classes[label], "test"
+            rows = zip(names, labels.tolist(), strict=True)
+            yield from ((name, cleaned.classes[label], "test") for name, label in rows)
 
 
 def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from drpl.cleaning.judge import OUTSIDE, Judgement
 from drpl.randomness import rng
-from drpl.training.losses import one_hot
 
 DRAWS = 500  # of the samples, with replacement
 TAIL = 0.025  # on either side of the interval
@@ -31,10 +30,6 @@ class Rate:
     value: float
     low: float
     high: float
-
-    def text(self) -> str:
-        """As in: 38 % (35 to 41 %)."""
-        return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
 def estimate_rate(runs: list[Judgement], seed: int) -> Rate:
@@ -73,18 +68,10 @@ def _solve_rates(signs: Tensor, classes: int) -> Tensor:
     return share.clamp(0, 1)
 
 
-def estimate_truth(run: Judgement) -> Tensor:
-    """The true class of every sample as far as one knows; zeros where it belongs to none. [N, C]
+def estimate_truth(run: Judgement) -> tuple[Tensor, Tensor]:
+    """The true class of every sample as far as one knows, and whether it belongs to any. [N]
 
-    A label that stands is taken as true, for an issue the suggestion is.
+    A label that is no issue is taken as true, for an issue the suggestion is.
     """
     labels = torch.where(run.issues, run.best[1], run.given)
-    table = one_hot(labels, run.probs.shape[1])
-    table[run.issues & (run.outlier_score >= OUTSIDE)] = 0
-    return table
-
-
-def count_matrix(true: Tensor, given: Tensor) -> Tensor:
-    """P(given | true), a row for each true class. [C, C]"""
-    counts = true.T.double() @ one_hot(given, true.shape[1]).double()
-    return counts / counts.sum(1, keepdim=True).clamp(min=1e-12)
+    return labels, ~(run.issues & (run.outlier_score >= OUTSIDE))

@@ -20,16 +20,10 @@ SAMPLES = {
     "path": str,
     "given_label": str,
     "suggested_label": str,
-    "confidence": float,
     "p_noisy": float,
+    "confidence": float,
 }
-ISSUES = {
-    "id": "int64",
-    "path": str,
-    "given_label": str,
-    "suggested_label": str,
-    "p_noisy": float,
-    "confidence": float,
+ISSUES = SAMPLES | {
     "verdict": str,
     "outlier_score": float,
     "near_given": str,
@@ -150,11 +144,8 @@ def write_issues(folder: Path, issues: pd.DataFrame) -> None:
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
     """Write `data.json`: what was cleaned, where its files are, and its classes."""
-    about = {
-        "source": source,
-        "root": str(root.resolve()) if root else None,
-        "classes": list(classes),
-    }
+    place = str(root.resolve()) if root else None
+    about = {"source": source, "root": place, "classes": list(classes)}
     write_json(folder / "data.json", about)
 
 

@@ -76,7 +76,8 @@ class Judgement:
     def outlier_score(self) -> Tensor:
         """How far from all classes a sample looks; about 1 is the most that is usual. [N]"""
         reference = self.trusted.nonzero().flatten()
-        far, usual = self._measure_distance(reference), self.against == 0
+        # The least contradicted: where networks learnt nothing, no label may be undoubted.
+        far, usual = self._measure_distance(reference), self.against == self.against.min()
         unsure = 1 - self.probs.amax(1)
         ratios = [value / value[usual].quantile(USUAL).clamp(min=1e-6) for value in (far, unsure)]
         return (ratios[0] * ratios[1]).sqrt()

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from drpl.cleaning.estimate import Rate, count_matrix, estimate_truth
+from drpl.cleaning.estimate import Rate, estimate_truth
 from drpl.cleaning.judge import Judgement
 from drpl.data.dataset import Dataset
 from drpl.files import write_atomic
+from drpl.noise.transition import realised_matrix
 from drpl.report.noise_figure import picture
 from drpl.report.table import as_csv
-from drpl.training.losses import one_hot
 
 PAIRS = 10  # confusions that are kept
 
@@ -47,21 +47,20 @@ def build_issues(run: Judgement, train: Dataset, rate: Rate, losses: pd.Series) 
 
 def write_matrix(folder: Path, train: Dataset, run: Judgement) -> NDArray[np.float64]:
     """P(given | true) as CSV and picture, beside the true one where that is known."""
-    matrix = _write_matrix(folder / "noise-matrix.csv", train, estimate_truth(run))
+    matrix = _write_matrix(folder / "noise-matrix.csv", train, *estimate_truth(run))
     title = f"Estimated from {len(train):,} samples: P(given label | true class)"
     image = picture(title, matrix, train.classes, train.classes, [])
     write_atomic(folder / "noise-matrix.png", image)
-    if train.truth is not None:
-        inside = train.truth.in_distribution
-        true = one_hot(train.truth.labels.where(inside, 0), len(train.classes))
-        true[~inside] = 0
-        _write_matrix(folder / "noise-matrix-true.csv", train, true)
+    if truth := train.truth:
+        path = folder / "noise-matrix-true.csv"
+        _write_matrix(path, train, truth.labels, truth.in_distribution)
     return matrix
 
 
-def _write_matrix(path: Path, train: Dataset, true: Tensor) -> NDArray[np.float64]:
-    matrix: NDArray[np.float64] = count_matrix(true, train.labels).numpy()
-    table = pd.DataFrame(matrix, pd.Index(train.classes, name="true"), list(train.classes))
+def _write_matrix(path: Path, train: Dataset, true: Tensor, inside: Tensor) -> NDArray[np.float64]:
+    names = list(train.classes)
+    matrix = realised_matrix(true[inside], train.labels[inside], len(names)).numpy()
+    table = pd.DataFrame(matrix, pd.Index(names, name="true"), names)
     write_atomic(path, as_csv(table.reset_index()))
     return matrix
 

@@ -5,6 +5,7 @@ import io
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -61,28 +62,24 @@ class DecisionLog:
         self.turn = threading.RLock()  # one line at a time
 
     def __enter__(self) -> Self:
-        with explain_write_errors(self.path):
+        with explain_write_errors(self.path), ExitStack() as opened:
             try:
-                self.lock.acquire()
+                opened.enter_context(self.lock)
             except Timeout:
                 raise StorageError(
                     f"{self.cleaned.folder} is being reviewed by another `drpl review`; "
                     "close that one first"
                 ) from None
-            try:
-                self.lines = read_decisions(self.cleaned)
-                self.active = ActiveDecisions(self.lines)
-                self._mend()
-                self.file = self.path.open("r+b", buffering=0)
-                self.end = self.file.seek(0, os.SEEK_END)
-            except BaseException:
-                self.lock.release()
-                raise
+            self.lines = read_decisions(self.cleaned)
+            self.active = ActiveDecisions(self.lines)
+            self._mend()
+            self.file = opened.enter_context(self.path.open("r+b", buffering=0))
+            self.end = self.file.seek(0, os.SEEK_END)
+            self.opened = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
-        self.lock.release()
+        self.opened.close()
 
     def add(self, decision: Decision) -> None:
         """Write a decision; when this returns it is on the disk."""
@@ -116,10 +113,8 @@ class DecisionLog:
         kept = measure_whole_lines(data)
         if kept < len(data):  # not thrown away: someone may have edited the file by hand
             write_atomic(self.path.with_name("decisions.torn"), data[kept:])
-        if kept == 0:
-            write_atomic(self.path, format_csv([Decision._fields]))
-        elif kept < len(data):
-            write_atomic(self.path, data[:kept])
+        if kept < len(data) or not data:
+            write_atomic(self.path, data[:kept] or format_csv([Decision._fields]))
 
 
 def make_decision(

@@ -88,8 +88,8 @@ def build_standalone(cleaned: CleanedFolder, who: str) -> str:
             line._asdict() for line in read_decisions(cleaned) if line.id in issues.index
         ],
         "images": {
-            number: f"data:{image.kind};base64,{base64.b64encode(image.content).decode()}"
-            for number, image in images.items()
+            number: f"data:{kind};base64,{base64.b64encode(content).decode()}"
+            for number, (content, kind) in images.items()
         },
     }
     policy = f"{build_policy()}; img-src data:"

@@ -3,24 +3,18 @@
 import io
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
 from drpl.data.decoding import load_thumbnail
 
+EncodedImage = tuple[bytes, str]  # and its media type
+
 LOSSLESS = 128  # pixels a side up to which nothing of an image may be lost
 
 
-class EncodedImage(NamedTuple):
-    """An encoded image and its media type."""
-
-    content: bytes
-    kind: str
-
-
 def encode_file(path: Path | None, side: int) -> EncodedImage:
-    """An image of at most `side` pixels a side; a sign if it cannot be read.
+    """An image of at most `side` pixels a side, and its media type; a sign if it cannot be read.
 
     What leaves here was decoded and encoded anew: no byte of a file gets out as it is.
     """
@@ -49,8 +43,6 @@ def _encode(image: Image.Image) -> EncodedImage:
     content = io.BytesIO()
     image = image if image.mode in ("L", "RGB") else image.convert("RGB")
     image.info = {}  # profiles and remarks of the file would be saved as well
-    if max(image.size) <= LOSSLESS:
-        image.save(content, "PNG")
-        return EncodedImage(content.getvalue(), "image/png")
-    image.save(content, "JPEG", quality=88)
-    return EncodedImage(content.getvalue(), "image/jpeg")
+    kind = "PNG" if max(image.size) <= LOSSLESS else "JPEG"
+    image.save(content, kind, quality=88)
+    return content.getvalue(), f"image/{kind.lower()}"
