@@ -4,10 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from drpl.cleaning.estimate import estimate_rate, estimate_truth
+from drpl.cleaning.estimate import estimate_rate
 from drpl.cleaning.judge import Judgement
-from drpl.cleaning.summary import describe_findings
-from drpl.noise.transition import realised_matrix
 from drpl.randomness import rng
 from drpl.training.losses import one_hot
 
@@ -33,29 +31,6 @@ def judged(
     )
     posterior = ((votes != given).float().mean(0) * 0.5 + 0.1).double()
     return Judgement(given, votes, probs, features, posterior), true
-
-
-@pytest.mark.parametrize("noise", [0.05, 0.3, 0.6])
-@pytest.mark.parametrize("error", [0.0, 0.05, 0.15])
-def test_the_noise_rate_is_found_though_networks_err(noise: float, error: float) -> None:
-    hits = 0
-    for seed in range(5):
-        run, true = judged(noise, error, seed=seed)
-        real = float((true != run.given).double().mean())
-        rate = estimate_rate([run], seed)
-        assert rate.low <= rate.value <= rate.high
-        assert rate.value == pytest.approx(real, abs=0.03)
-        hits += rate.low <= real <= rate.high
-    assert hits >= 4
-
-
-def test_more_runs_widen_the_interval_by_what_they_differ() -> None:
-    first, _ = judged(0.3, 0.0)
-    other, _ = judged(0.4, 0.0)
-    alone, both = estimate_rate([first], 1), estimate_rate([first, other], 1)
-    assert both.high - both.low > alone.high - alone.low + 0.05
-    assert both.value == pytest.approx((0.3 + 0.4) / 2, abs=0.02)
-    assert estimate_rate([first], 1) == alone
 
 
 def test_issues_are_what_every_network_contradicts() -> None:
@@ -135,39 +110,3 @@ def test_networks_that_learnt_nothing_still_give_an_answer() -> None:
     assert bool(run.issues.all())
     assert torch.isfinite(run.outlier_score).all()
     assert estimate_rate([run], 1).high == 1
-
-
-def test_the_noise_matrix_follows_from_the_estimated_truth() -> None:
-    run, right = judged(0.4, 0.0)
-    labels, inside = estimate_truth(run)
-    estimated = realised_matrix(labels[inside], run.given[inside], 5)
-    real = realised_matrix(right, run.given, 5)
-    torch.testing.assert_close(estimated, real, atol=0.02, rtol=0)
-
-
-def test_the_summary() -> None:
-    figures = {
-        "samples": 1000,
-        "noise rate": {"value": 0.2, "low": 0.18, "high": 0.22},
-        "issues": 190,
-        "verdicts": {"mislabelled": 150, "outside": 40, "ambiguous": 0},
-        "classes": [
-            {"name": "cat", "samples": 500, "issues": 160, "share": 0.32},
-            {"name": "dog", "samples": 500, "issues": 30, "share": 0.06},
-        ],
-        "pairs": [
-            {"true": "dog", "given": "cat", "share": 0.25},
-            {"true": "cat", "given": "dog", "share": 0.001},
-        ],
-        "repeats": 1,
-        "notes": ["left out x.jpg: broken"],
-    }
-    text = " ".join(describe_findings(figures))
-    for part in ("20.0%", "18.0%", "190", "150 look like another class and 40 look like none",
-                 "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)", "--repeats",
-                 "left out x.jpg"):  # fmt: skip
-        assert part in text
-    assert "could be either" not in text
-    assert "cat as dog" not in text
-    figures["verdicts"] = {"mislabelled": 190, "outside": 0, "ambiguous": 0}
-    assert "Of these, 190 look like another class." in describe_findings(figures)

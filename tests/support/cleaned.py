@@ -108,7 +108,7 @@ def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]
 
 
 def make_large(where: Path, count: int) -> Path:
-    """A folder with so many issues, whose images are not there."""
+    """A folder with `count` issues, whose images are not there."""
     draws = np.random.default_rng(5)
     classes = [f"class {k}" for k in range(1000)]
     names = np.array(classes, dtype=object)

@@ -109,8 +109,8 @@ def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
         part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
         if part:
             names, labels = listed(part, cleaned.classes, root)
-            rows = zip(names, labels.tolist(), strict=True)
-            yield from ((name, cleaned.classes[label], "test") for name, label in rows)
+            for name, label in zip(names, labels.tolist(), strict=True):
+                yield name, cleaned.classes[label], "test"
 
 
 def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:

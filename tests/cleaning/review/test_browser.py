@@ -191,9 +191,9 @@ def test_a_whole_review(browser: Browser, tmp_path: Path) -> None:
                 running.wait()
         browser.wait(QUIET)
         marks = browser.run(CARDS)
-        told = {int(number): mark for number, mark in marks.items() if mark[0]}
-        saved = {number: mark for number, mark in told.items() if mark[0] != "failed"}
-        assert len(told) == 200
+        shown = {int(number): mark for number, mark in marks.items() if mark[0]}
+        saved = {number: mark for number, mark in shown.items() if mark[0] != "failed"}
+        assert len(shown) == 200
         assert 100 < len(saved) < 200
         assert "the server does not answer" in browser.run(
             "document.querySelector('#news').textContent"

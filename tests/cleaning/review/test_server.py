@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass
 class Client:
-    """Sends exactly what it is told."""
+    """Sends exactly what it is asked to."""
 
     auth: Auth
     cleaned: CleanedFolder
