@@ -68,11 +68,6 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` as JSON that people can read too."""
-    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of a run, or an error that says what is wrong with it."""
     try:
@@ -84,6 +79,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise RunError(f"{path} is damaged: it holds no JSON object")
     return content
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON that people can read too."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ from drpl.cli.options import (
     TRACK,
     reads,
 )
-from drpl.cli.settings import parse_settings
+from drpl.config.compose import parse_settings
 from drpl.data.sources import ReadOptions
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def carry_out(goal: "Goal", arguments: dict[str, Any]) -> None:
             ood=arguments["ood"],
             confusion=arguments["confusion"],
             preset=split_names(arguments["preset"]),
-            settings=parse_settings(arguments["settings"]),
+            settings=parse_settings(arguments["settings"] or ()),
             seed=arguments["seed"],
             goal=goal,
         )
