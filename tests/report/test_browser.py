@@ -39,8 +39,8 @@ def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def large(comparison: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return report([comparison], tmp_path_factory.mktemp("page") / "comparison.html")
+def large(comparison_page: Path) -> Path:
+    return comparison_page
 
 
 def opened(browser: Browser, page: Path) -> float:

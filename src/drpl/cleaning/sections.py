@@ -66,7 +66,7 @@ def drawn(matrix: NDArray[Any], cleaned: Cleaned) -> str:
     size = (side + 0.4, side - 0.2)
     figure, (axes,) = make_panels(1, title, "given label", "true class", size=size)
     draw_matrix(axes, matrix, cleaned.classes, cleaned.classes)
-    svg = Picture("noise-matrix", title, title, figure).render_svg()
+    svg = Picture("noise-matrix", title, figure).render_svg()
     return f'<figure style="--wide:{round(96 * side)}px"><div class="drawing">{svg}</div></figure>'
 
 
