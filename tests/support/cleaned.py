@@ -103,7 +103,7 @@ def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]
     verdicts = ["outside" if truth[i] < 0 else "mislabelled" for i in issues["id"]]
     write_issues(
         folder,
-        issues.assign(verdict=verdicts, strangeness=1.0, near_given=near, near_suggested=other),
+        issues.assign(verdict=verdicts, outlier_score=1.0, near_given=near, near_suggested=other),
     )
 
 
