@@ -22,14 +22,15 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from drpl import files
-from drpl.cleaning.plan import scale_epochs
+from drpl.cleaning.plan import Choice, scale_epochs
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
 from drpl.files import read_json
 from drpl.report.table import to_csv
 from drpl.runs import execute as pipeline
 from drpl.runs import model
-from drpl.runs.execute import list_versions
+from drpl.runs.execute import execute, list_versions
+from drpl.runs.experiment import Execution
 
 IMAGES, FOLDS, SEED, BATCH = 20_000, 5, 1, 128
 TWICE = 4 / 3  # the cost of a step that predicts plain images before it learns mixed ones
@@ -80,9 +81,9 @@ def judged(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[st
 
 def by_drpl(data: DatasetSplits, out: Path, name: str, effort: float) -> tuple[dict[str, Any], int]:
     """The loss after the first, after the second and by both stages."""
-    choice = scale_epochs(data, "small", ["pool=true", *COMMON], effort, BATCH)
-    more: dict[str, Any] = {"preset": choice.preset, "settings": choice.settings, "seed": SEED}
-    result = pipeline.detect(data, out=out / name, **more)
+    whole = Choice(data, "small", {"pool": True, "width": 16, "flip": True})
+    choice = scale_epochs(whole, effort, BATCH)
+    result = execute(choice.build(SEED, "detect"), Execution(folder=out / name))
     found = {}
     for stage in ("relabel", "detect", "pooled"):
         with np.load(out / name / "splits" / f"{stage}.npz") as split:

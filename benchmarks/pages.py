@@ -111,7 +111,7 @@ def cleaning() -> str:
         "AUROC of `p_noisy`": f"{one['auroc']:.4f}",
         "precision and recall of `issues.csv`": f"{one['precision']:.3f}, {one['recall']:.3f}",
         "suggested label right, of the mislabelled": f"{one['suggested']:.3f}",
-        "AUROC of `strangeness`, none of the classes against mislabelled": f"{one['verdict']:.3f}",
+        "AUROC of `outlier_score`, of no class against mislabelled": f"{one['verdict']:.3f}",
         "seconds": str(one["seconds"]),
     }
     least, most = (f"{end(case['wrong'] for case in every):.0%}" for end in (min, max))

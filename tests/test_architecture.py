@@ -32,9 +32,9 @@ EDGES: dict[str, tuple[str, ...]] = {
     "runs": ("config", "data", "networks", "detection", "noise", "training"),
     "methods": ("config", "data", "networks", "detection", "noise", "training", "runs"),
     "report": ("data", "noise", "runs"),
-    "analysis": ("config", "data", "networks", "detection", "noise", "runs", "report"),
+    "analysis": ("config", "data", "networks", "detection", "runs", "report"),
     "experiments": ("config", "data", "noise", "runs", "report", "analysis"),
-    "cleaning": ("config", "data", "detection", "training", "runs", "methods", "report"),
+    "cleaning": ("config", "data", "detection", "noise", "training", "runs", "report"),
     "cli": (*("config", "data", "noise", "runs", "report", "analysis", "experiments", "cleaning"),),
 }
 # Of these packages the report reads, and imports, no more than this: it must work without torch.

@@ -68,11 +68,6 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` as JSON that people can read too."""
-    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of a run, or an error that says what is wrong with it."""
     try:
@@ -86,11 +81,22 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as JSON that people can read too."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays as an .npz file; equal arrays give equal bytes."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     write_atomic(path, buffer.getvalue())
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file of a run, or an error that says what is wrong with it."""
+    with explain_read_errors(path), path.open("rb") as file:
+        return dict(np.load(file, allow_pickle=False))
 
 
 def slugify(text: str) -> str:

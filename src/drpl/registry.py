@@ -27,6 +27,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class MethodEntry(Entry):
+    """A method, and what it declares of itself."""
+
+    oracle: bool = False  # its run has the truth: no method for data of one's own
+
+
+@dataclass(frozen=True)
 class DetectorEntry(Entry):
     """A detector and how it decides: a label is kept if its score is at most `threshold`."""
 
@@ -36,6 +43,11 @@ class DetectorEntry(Entry):
 E = TypeVar("E", bound=Entry)
 
 
+def is_oracle(method: str) -> bool:
+    """Whether a method has the truth; methods of users' own have not."""
+    return method in METHODS and METHODS[method].oracle
+
+
 def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
     """The entry of that name, or an error that offers the nearest one."""
     if name not in entries:
@@ -43,28 +55,44 @@ def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
     return entries[name]
 
 
-METHODS = {
-    "cross_entropy": Entry("drpl.methods.cross_entropy", "plain training on the given labels"),
-    "mixup": Entry("drpl.methods.mixup", "training on convex pairs of images and labels"),
-    "reed": Entry("drpl.methods.reed", "bootstrapping: labels mixed with the own prediction"),
-    "forward": Entry("drpl.methods.forward", "loss correction by an estimated matrix of the noise"),
-    "oracle_forward": Entry("drpl.methods.oracle_forward", "loss correction by the true matrix"),
-    "gce": Entry("drpl.methods.gce", "generalised cross-entropy, also truncated"),
-    "dmi": Entry("drpl.methods.dmi", "mutual information by a determinant"),
-    "joint": Entry(
+METHODS: dict[str, MethodEntry] = {
+    "cross_entropy": MethodEntry(
+        "drpl.methods.cross_entropy", "plain training on the given labels"
+    ),
+    "mixup": MethodEntry("drpl.methods.mixup", "training on convex pairs of images and labels"),
+    "reed": MethodEntry("drpl.methods.reed", "bootstrapping: labels mixed with the own prediction"),
+    "forward": MethodEntry(
+        "drpl.methods.forward", "loss correction by an estimated matrix of the noise"
+    ),
+    "oracle_forward": MethodEntry(
+        "drpl.methods.oracle_forward", "loss correction by the true matrix", oracle=True
+    ),
+    "gce": MethodEntry("drpl.methods.gce", "generalised cross-entropy, also truncated"),
+    "dmi": MethodEntry("drpl.methods.dmi", "mutual information by a determinant"),
+    "joint": MethodEntry(
         "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
     ),
-    "bootstrap": Entry(
+    "bootstrap": MethodEntry(
         "drpl.methods.bootstrap", "mixup that doubts labels by a beta mixture of their losses"
     ),
-    "pencil": Entry("drpl.methods.pencil", "labels learnt by gradient, together with the network"),
-    "nlnl": Entry("drpl.methods.nlnl", "negative learning: what an image is not, then the trusted"),
-    "coteaching": Entry(
+    "pencil": MethodEntry(
+        "drpl.methods.pencil", "labels learnt by gradient, together with the network"
+    ),
+    "nlnl": MethodEntry(
+        "drpl.methods.nlnl", "negative learning: what an image is not, then the trusted"
+    ),
+    "coteaching": MethodEntry(
         "drpl.methods.coteaching", "two networks that choose each other's easy samples"
     ),
-    "drpl": Entry("drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"),
-    "dividemix": Entry("drpl.methods.dividemix", "two networks divide the samples for each other"),
-    "oracle_ssl": Entry("drpl.methods.oracle_ssl", "the end of drpl, told which labels are wrong"),
+    "drpl": MethodEntry(
+        "drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"
+    ),
+    "dividemix": MethodEntry(
+        "drpl.methods.dividemix", "two networks divide the samples for each other"
+    ),
+    "oracle_ssl": MethodEntry(
+        "drpl.methods.oracle_ssl", "the end of drpl, knowing which labels are wrong", oracle=True
+    ),
 }
 
 DATASETS = {

@@ -12,8 +12,8 @@ from PIL import Image
 
 from drpl.cleaning.apply import write
 from drpl.cleaning.correct import Correction
-from drpl.cleaning.folder import Cleaned, write_about
-from drpl.cleaning.review.decisions import DecisionLog, made
+from drpl.cleaning.folder import CleanedFolder, write_about
+from drpl.cleaning.review.decision_log import DecisionLog, make_decision
 from drpl.data.sources import load
 from drpl.errors import DataError, DrplError
 from tests.cli.test_cli import FAST, Mistake
@@ -21,11 +21,11 @@ from tests.conftest import Command
 from tests.support.cleaned import CLASSES, Made, make, rows, write_run
 
 
-def decide(folder: Path, *wanted: tuple[int, str, str], who: str = "Ann") -> Cleaned:
-    cleaned = Cleaned.load(folder)
-    with DecisionLog(cleaned) as book:
+def decide(folder: Path, *wanted: tuple[int, str, str], who: str = "Ann") -> CleanedFolder:
+    cleaned = CleanedFolder.load(folder)
+    with DecisionLog(cleaned) as log:
         for number, action, label in wanted:
-            book.add(made(cleaned, number, action, label, who))
+            log.add(make_decision(cleaned, number, action, label, who))
     return cleaned
 
 
@@ -51,7 +51,7 @@ def photos(tmp_path: Path) -> Made:
 
 def some(folder: Path) -> list[int]:
     """An image of each kind of decision, and one that nobody decides on."""
-    issues = Cleaned.load(folder).issues
+    issues = CleanedFolder.load(folder).issues
     wrong = issues[issues["verdict"] == "mislabelled"].index.tolist()
     return [*wrong[:3], issues[issues["verdict"] == "outside"].index[0], wrong[3]]
 
@@ -71,7 +71,7 @@ def other(made: Made, number: int) -> str:
     return next(name for name in CLASSES if name not in (row.given_label, row.suggested_label))
 
 
-def all_four(made: Made) -> tuple[Cleaned, list[int]]:
+def all_four(made: Made) -> tuple[CleanedFolder, list[int]]:
     a, b, c, d, e = some(made.folder)
     cleaned = decide(
         made.folder,
@@ -179,10 +179,10 @@ def test_links_are_renewed_when_the_last_image_and_a_class_go(tmp_path: Path) ->
     last = [i for i in range(101) if made.given[i] == made.given[100]]
     truth = [-1 if i in last else t for i, t in enumerate(made.truth)]
     write_run(made.folder, list(made.samples["path"]), made.given, truth)
-    cleaned, out = Cleaned.load(made.folder), tmp_path / "out"
-    write(Correction.of(cleaned), out, links=True)
+    cleaned, out = CleanedFolder.load(made.folder), tmp_path / "out"
+    write(Correction.build(cleaned), out, links=True)
     decide(made.folder, *[(number, "outside", "") for number in last])
-    write(Correction.of(cleaned), out, links=True)
+    write(Correction.build(cleaned), out, links=True)
     data = load(str(out))
     assert len(data.train) == 101 - len(last)
     assert data.test is not None
@@ -257,7 +257,7 @@ def test_copies_where_links_cannot_be(
     cleaned, chosen = all_four(photos)
     monkeypatch.setattr(Path, "symlink_to", refuse)
     out = tmp_path / "out"
-    write(Correction.of(cleaned), out, links=True)
+    write(Correction.build(cleaned), out, links=True)
     files = list(out.rglob("*.png"))
     assert len(files) == 59
     assert not any(path.is_symlink() for path in files)
@@ -265,7 +265,7 @@ def test_copies_where_links_cannot_be(
     assert first.parent.name == cleaned.issues.at[chosen[0], "suggested_label"]
     assert first.read_bytes() == (photos.photos / photos.samples.at[chosen[0], "path"]).read_bytes()
     before = state(out)
-    write(Correction.of(cleaned), out, links=True)
+    write(Correction.build(cleaned), out, links=True)
     assert state(out) == before
     assert len(load(str(out)).train) == 59
 
@@ -278,7 +278,7 @@ def test_the_test_part_comes_along(tmp_path: Path, links: bool) -> None:
         for j in range(2):
             Image.new("RGB", (40, 40), (50 * k, j, 0)).save(made.photos / "val" / name / f"{j}.png")
     cleaned, _ = all_four(made)
-    written = write(Correction.of(cleaned), tmp_path / "out", links=links)
+    written = write(Correction.build(cleaned), tmp_path / "out", links=links)
     data = load(str(written.trainable))
     assert data.test is not None
     assert [len(data.train), len(data.test)] == [39, 8]
@@ -310,7 +310,7 @@ def test_a_list_of_files_from_anywhere(
     write_about(made.folder, "lists/mine.csv", lists, CLASSES)
     cleaned, _ = all_four(made)
     monkeypatch.chdir("/")  # the list is found beside the files' root
-    written = write(Correction.of(cleaned), tmp_path / "out", links=links)
+    written = write(Correction.build(cleaned), tmp_path / "out", links=links)
     data = load(str(written.trainable))
     assert data.test is not None
     assert [len(data.train), len(data.test)] == [39, 4]
@@ -329,7 +329,7 @@ def test_a_class_named_train(tmp_path: Path) -> None:
     ):
         path.write_text(path.read_text().replace("ash", "train"))
     (made.photos / "ash").rename(made.photos / "train")
-    written = write(Correction.of(Cleaned.load(made.folder)), tmp_path / "out", links=True)
+    written = write(Correction.build(CleanedFolder.load(made.folder)), tmp_path / "out", links=True)
     data = load(str(written.trainable))
     assert "train" in data.train.classes
     assert len(data.train) == 40
@@ -357,7 +357,7 @@ def test_classes_that_cannot_be_folders(tmp_path: Path, name: str) -> None:
     write_about(made.folder, "mine.csv", tmp_path, [name, *CLASSES[1:]])
     (tmp_path / "mine.csv").write_text("path,label\na,b\n")
     with pytest.raises(DataError, match="cannot be a folder"):
-        write(Correction.of(Cleaned.load(made.folder)), tmp_path / "out", links=True)
+        write(Correction.build(CleanedFolder.load(made.folder)), tmp_path / "out", links=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -370,7 +370,7 @@ def test_names_that_a_list_cannot_hold(tmp_path: Path) -> None:
     ):
         path.write_text(path.read_text().replace("ébène 木", "ébène "))
     with pytest.raises(DataError, match="use --links"):
-        write(Correction.of(Cleaned.load(made.folder)), tmp_path / "out")
+        write(Correction.build(CleanedFolder.load(made.folder)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -380,7 +380,7 @@ def test_everything_dropped(tmp_path: Path) -> None:
     write_run(made.folder, list(made.samples["path"]), given, [-1] * 8)
     decide(made.folder, *[(i, "outside", "") for i in range(8)])
     with pytest.raises(DrplError, match="every image would be dropped"):
-        write(Correction.of(Cleaned.load(made.folder)), tmp_path / "out")
+        write(Correction.build(CleanedFolder.load(made.folder)), tmp_path / "out")
 
 
 def test_paths_that_leave_the_data_set(photos: Made, mistake: Mistake) -> None:

@@ -4,8 +4,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from drpl.cleaning.folder import ISSUES, Cleaned, read_table, write_about, write_issues
+from drpl.cleaning.apply import write
+from drpl.cleaning.clean import Cleaning
+from drpl.cleaning.correct import Correction
+from drpl.cleaning.folder import ISSUES, CleanedFolder, read_table, write_about, write_issues
+from drpl.cleaning.review.page import write_page
 from drpl.errors import RunError
+from tests.cleaning.test_apply import decide
 from tests.support.cleaned import CLASSES, TIME, make
 
 ODD = ("plain", "with, comma", 'with "quotes"', "two\nlines", "back\rto start", " ébène 木 ", "NA")
@@ -13,13 +18,28 @@ ODD = ("plain", "with, comma", 'with "quotes"', "two\nlines", "back\rto start", 
 
 def test_what_clean_left_is_read(tmp_path: Path) -> None:
     made = make(tmp_path)
-    cleaned = Cleaned.load(made.folder)
+    cleaned = CleanedFolder.load(made.folder)
     assert cleaned.classes == CLASSES
     assert cleaned.root == made.photos
     assert len(cleaned.samples) == 40
     wrong = {i for i in range(40) if made.truth[i] != made.given[i]}
     assert set(cleaned.issues.index) == wrong
     assert list(cleaned.issues["p_noisy"]) == sorted(cleaned.issues["p_noisy"], reverse=True)
+
+
+def test_a_folder_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """The column outlier_score was once called strangeness."""
+    made = make(tmp_path)
+    before = CleanedFolder.load(made.folder).issues
+    path = made.folder / "issues.csv"
+    path.write_text(path.read_text().replace("outlier_score", "strangeness", 1))
+    pd.testing.assert_frame_equal(CleanedFolder.load(made.folder).issues, before)
+    number = int(before.index[0])
+    decide(made.folder, (number, "keep", ""))
+    assert write_page(CleanedFolder.load(made.folder), tmp_path / "page.html", "Ann") == len(before)
+    written = write(Correction.build(CleanedFolder.load(made.folder), 0.0), tmp_path / "out")
+    assert written.trainable.exists()
+    assert "outlier_score" in Cleaning(made.folder, {}).issues
 
 
 def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
@@ -33,7 +53,7 @@ def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
             "p_noisy": 0.123456789,
             "confidence": 1.0,
             "verdict": "ambiguous",
-            "strangeness": 1.0,
+            "outlier_score": 1.0,
             "near_given": "",
             "near_suggested": "0 1",
         }
@@ -60,7 +80,7 @@ def test_paths_stay_inside_the_data_set(tmp_path: Path, path: str, shown: bool) 
     table = pd.read_csv(made.folder / "samples.csv")
     table.loc[7, "path"] = path
     table.to_csv(made.folder / "samples.csv", index=False)
-    cleaned = Cleaned.load(made.folder)
+    cleaned = CleanedFolder.load(made.folder)
     assert cleaned.image(7) == (made.photos / path if shown else None)
     assert cleaned.image(40) is None
     assert cleaned.image(-1) is None
@@ -69,7 +89,7 @@ def test_paths_stay_inside_the_data_set(tmp_path: Path, path: str, shown: bool) 
 def test_a_list_may_name_files_anywhere(tmp_path: Path) -> None:
     made = make(tmp_path)
     write_about(made.folder, "lists/mine.csv", tmp_path / "lists", CLASSES)
-    cleaned = Cleaned.load(made.folder)
+    cleaned = CleanedFolder.load(made.folder)
     assert cleaned.file("/photos/a.png") == Path("/photos/a.png")
     assert cleaned.file("../photos/a.png") == tmp_path / "lists/../photos/a.png"
 
@@ -77,7 +97,7 @@ def test_a_list_may_name_files_anywhere(tmp_path: Path) -> None:
 def test_images_without_files_have_their_place(tmp_path: Path) -> None:
     made = make(tmp_path)
     write_about(made.folder, "digits", None, CLASSES)
-    assert Cleaned.load(made.folder).image(3) == made.folder / "images" / "3.png"
+    assert CleanedFolder.load(made.folder).image(3) == made.folder / "images" / "3.png"
 
 
 def test_the_time_of_the_run(tmp_path: Path) -> None:
@@ -85,9 +105,9 @@ def test_the_time_of_the_run(tmp_path: Path) -> None:
     path = made.folder / "data.json"
     about = json.loads(path.read_text())
     path.write_text(json.dumps(about | {"time": TIME}))
-    assert Cleaned.load(made.folder).time == TIME
+    assert CleanedFolder.load(made.folder).time == TIME
     path.write_text(json.dumps(about))
-    assert Cleaned.load(made.folder).time.endswith("Z")  # that of the issues' file
+    assert CleanedFolder.load(made.folder).time.endswith("Z")  # that of the issues' file
 
 
 @pytest.mark.parametrize(
@@ -110,7 +130,7 @@ def test_damage_is_named(tmp_path: Path, file: str, old: str, new: str, sentence
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(RunError, match=sentence):
-        Cleaned.load(made.folder)
+        CleanedFolder.load(made.folder)
 
 
 @pytest.mark.parametrize("file", ["data.json", "issues.csv", "samples.csv"])
@@ -118,4 +138,4 @@ def test_what_is_missing_is_named(tmp_path: Path, file: str) -> None:
     made = make(tmp_path)
     (made.folder / file).unlink()
     with pytest.raises(RunError, match=f"{file}.*drpl clean"):
-        Cleaned.load(made.folder)
+        CleanedFolder.load(made.folder)

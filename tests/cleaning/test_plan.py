@@ -1,4 +1,6 @@
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -6,8 +8,17 @@ import pytest
 import torch
 
 from drpl.cleaning import plan as planning
-from drpl.cleaning.plan import Choice, choices, flipping_harms, scale_epochs, seconds, sizes, within
-from drpl.config.compose import compose
+from drpl.cleaning.plan import (
+    Choice,
+    fit_budget,
+    flipping_harms,
+    list_choices,
+    list_schedules,
+    list_sizes,
+    parse_duration,
+    scale_epochs,
+)
+from drpl.config.compose import compose, parse_settings
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
@@ -18,45 +29,45 @@ from drpl.randomness import rng
 from drpl.runs.dry_run import Plan, StagePlan
 
 
-def composed(choice: Choice) -> Config:
-    return compose(Config, "drpl", [choice.preset], choice.settings)
+def count_epochs(choice: Choice) -> int:
+    return sum(schedule.epochs for schedule in list_schedules(choice.compose()).values())
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("90s", 90), ("10m", 600), ("2h", 7200), ("1h30m", 5400), ("0.5h", 1800)]
 )
 def test_times_as_people_write_them(text: str, expected: float) -> None:
-    assert seconds(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "10", "ten minutes", "10m!", "-5m", "10 m"])
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="10m, 2h"):
-        seconds(text)
+        parse_duration(text)
 
 
 def test_images_are_never_enlarged() -> None:
-    assert list(sizes(8)) == [(8, 16), (8, 8)]
-    assert list(sizes(28)) == [(28, 16), (24, 16), (16, 16), (16, 8)]
-    assert next(sizes(300)) == (64, 32)
+    assert list(list_sizes(8)) == [(8, 16), (8, 8)]
+    assert list(list_sizes(28)) == [(28, 16), (24, 16), (16, 16), (16, 8)]
+    assert next(list_sizes(300)) == (64, 32)
     for side in (8, 20, 32, 64, 300):
-        costs = [s * s * w for s, w in sizes(side)]
+        costs = [s * s * w for s, w in list_sizes(side)]
         assert costs == sorted(costs, reverse=True)  # from the best to the quickest
 
 
 def test_a_shorter_training_keeps_its_proportions() -> None:
     data = load("digits")
-    whole = composed(scale_epochs(data, "small", [], 1.0, 64))
-    assert whole == compose(Config, "drpl", ["small"], ())
-    half = composed(scale_epochs(data, "small", ["width=8"], 0.5, 128))
+    whole = scale_epochs(Choice(data, "small", {}), 1.0, 64).compose()
+    assert whole == compose(Config, "drpl", ["small"])
+    half = scale_epochs(Choice(data, "small", {"width": 8}), 0.5, 128).compose()
     assert half.width == 8
     assert half.relabel.begin == whole.relabel.begin / 2
     assert half.final_schedule.epochs == whole.final_schedule.epochs / 2
-    assert half.final_schedule.rates == ((1, 0.1), (15, 0.01))  # twice the batch, twice the rate
+    assert half.final_schedule.lr == ((1, 0.1), (15, 0.01))  # twice the batch, twice the rate
     assert half.final_schedule.batch_size == 128
 
 
-def planned(costs: Iterator[float]) -> Any:
+def make_dry_run(costs: Iterator[float]) -> Any:
     def dry_run(*_: object, **__: object) -> Plan:
         return Plan([StagePlan("all", 1, 1, 1, next(costs))], 0)
 
@@ -65,42 +76,43 @@ def planned(costs: Iterator[float]) -> Any:
 
 def test_the_best_that_fits_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("digits")
-    every = list(choices(data))
-    monkeypatch.setattr(planning, "rehearse", planned(iter([500.0, 100.0, 10.0])))
-    choice, time = within(data, 200, 1, None)
+    every = list(list_choices(data))
+    monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([500.0, 100.0, 10.0])))
+    choice, time = fit_budget(data, 200, 1, None)
     assert (choice, time) == (every[1], 100 / planning.MARGIN)
-    monkeypatch.setattr(planning, "rehearse", planned(iter([50.0, 30.0] * 9)))
-    choice, time = within(data, 190, 3, None)  # 50 + 2 x 30 seconds, and some to spare
+    monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([50.0, 30.0] * 9)))
+    choice, time = fit_budget(data, 190, 3, None)  # 50 + 2 x 30 seconds, and some to spare
     assert (choice, time) == (every[0], 110 / planning.MARGIN)
-    monkeypatch.setattr(planning, "rehearse", planned(iter([1e6] * 99)))
-    choice, time = within(data, 60, 1, None)  # nothing fits: the quickest, and the truth about it
+    monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([1e6] * 99)))
+    choice, time = fit_budget(data, 60, 1, None)  # nothing fits: the quickest
     assert choice == every[-1]
-    assert choice.effort == planning.LEAST
+    assert count_epochs(choice) < 0.25 * count_epochs(every[0])
     assert time > 60
 
 
 def test_data_choose_their_settings() -> None:
-    digits = next(choices(load("digits")))
-    assert not composed(digits).flip  # a mirrored digit is another sign
-    assert composed(digits).prior == "uniform"
-    assert "not mirrored" in digits.text()
+    digits = next(list_choices(load("digits")))
+    assert not digits.compose().flip  # a mirrored digit is another sign
+    assert digits.compose().prior == "uniform"
+    assert "not mirrored" in digits.describe()
     x, y = np.zeros((90, 5), np.float32), np.repeat([0, 1, 2], [60, 20, 10])
-    vectors = next(choices(arrays(x, y)))
+    vectors = next(list_choices(arrays(x, y)))
     assert vectors.preset == "vectors"
-    assert composed(vectors).prior == "estimate"
-    assert "unequal" in vectors.text()
+    assert vectors.compose().prior == "estimate"
+    assert "unequal" in vectors.describe()
 
 
 def test_many_images_need_fewer_epochs() -> None:
     def first(count: int) -> Choice:
         pixels = torch.zeros(count, 1, 8, 8, dtype=torch.uint8)
         made: DatasetSplits = arrays(pixels.numpy(), np.arange(count) % 10)
-        return next(choices(made))
+        return next(list_choices(made))
 
     few, many = first(1000), first(40_000)
-    assert (few.effort, few.data.train.images.shape) == (1.0, (1, 8, 8))
-    assert many.effort < 0.5
-    assert composed(many).final_schedule.batch_size == 128
+    assert few.data.train.images.shape == (1, 8, 8)
+    assert count_epochs(few) == count_epochs(Choice(few.data, "small", {}))
+    assert count_epochs(many) < count_epochs(few) / 2
+    assert many.compose().final_schedule.batch_size == 128
 
 
 def test_left_and_right() -> None:
@@ -109,3 +121,27 @@ def test_left_and_right() -> None:
     noise[:, :, :, :8] //= 2
     assert flipping_harms(TensorImages(noise))
     assert flipping_harms(load("digits").train.images)
+
+
+def test_a_choice_is_kept_and_read_again(tmp_path: Path) -> None:
+    data = load("digits")
+    *_, last = list_choices(data)
+    last.save(tmp_path / "plan.json")
+    again = Choice.load(tmp_path / "plan.json", data)
+    assert again.settings == last.settings
+    assert again.compose() == last.compose()
+    smaller = scale_epochs(Choice(data.resize(6), "small", {}), 1.0)
+    smaller.save(tmp_path / "plan.json")
+    assert Choice.load(tmp_path / "plan.json", data).data.train.images.shape == (1, 6, 6)
+
+
+def test_a_plan_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """Its settings are texts as for `--set`."""
+    texts = ["pool=true", "prior=estimate", "flip=false", "width=16", "relabel.begin=3",
+             "relabel.window=2", "final_schedule.epochs=6",
+             "final_schedule.rates=[[1, 0.05], [4, 0.005]]"]  # fmt: skip
+    kept = {"side": 8, "preset": "small", "settings": texts, "effort": 0.2}
+    (tmp_path / "plan.json").write_text(json.dumps(kept))
+    choice = Choice.load(tmp_path / "plan.json", load("digits"))
+    assert choice.settings["relabel"] == {"begin": 3, "window": 2}
+    assert choice.compose() == compose(Config, "drpl", ["small"], parse_settings(texts))

@@ -141,9 +141,9 @@ def test_no_more_than_a_few_batches_are_held(
 
 def test_progress_in_about_ten_lines(capsys: pytest.CaptureFixture[str]) -> None:
     with display.Display() as shown:
-        counter = shown.count("predict", 1000)
-        for _ in range(250):
-            counter.add(4)
+        counter = shown.track("predict", 1000)
+        for done in range(4, 1001, 4):
+            counter.move(done)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("predict: 100 of 1000, ")

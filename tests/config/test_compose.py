@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drpl.cli.settings import parse_settings
-from drpl.config.compose import compose, default_preset
+from drpl.config.compose import compose, default_preset, parse_settings
 from drpl.errors import ConfigError
 from drpl.methods import cross_entropy
 from drpl.methods.drpl import Config

@@ -15,16 +15,11 @@ from drpl.config.compose import PRESETS
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages
 from drpl.noise.inject import inject
-from drpl.registry import METHODS
+from drpl.registry import METHODS, is_oracle
 from drpl.runs.dry_run import dry_run
 from drpl.training import checkpoint
 from tests.support.killing import Killed, KillInSecondEpoch
 from tests.support.tiny import read_preset, tiny_config, tiny_network, tiny_pixels
-
-
-def is_oracle(method: str) -> bool:
-    return getattr(METHODS[method].load(), "ORACLE", False)
-
 
 NOISE = "uniform:0.3"
 Finished = Callable[[str], Path]

@@ -108,7 +108,7 @@ def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]
 
 
 def make_large(where: Path, count: int) -> Path:
-    """A folder with so many issues, whose images are not there."""
+    """A folder with `count` issues, whose images are not there."""
     draws = np.random.default_rng(5)
     classes = [f"class {k}" for k in range(1000)]
     names = np.array(classes, dtype=object)
@@ -124,7 +124,7 @@ def make_large(where: Path, count: int) -> Path:
             "verdict": np.array(["mislabelled", "outside", "ambiguous"])[
                 draws.integers(0, 3, count)
             ],
-            "strangeness": 1.0,
+            "outlier_score": 1.0,
             "near_given": "",
             "near_suggested": "",
         }

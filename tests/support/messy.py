@@ -52,7 +52,7 @@ def messy_digits(folder: Path, uniform: float, outside: float, seed: int = 3) ->
 
 
 def write(path: Path, digit: NDArray[np.float64], mode: str, scale: int) -> None:
-    """A digit of 8 x 8 numbers up to 16 as a file of that mode, so many times as large."""
+    """A digit of 8 x 8 numbers up to 16 as a file of that mode, `scale` times as large."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

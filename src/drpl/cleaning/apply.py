@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from drpl.cleaning.correct import Correction
-from drpl.cleaning.folder import Cleaned, csv_text
+from drpl.cleaning.folder import CleanedFolder, format_csv
 from drpl.data.sources import load
 from drpl.errors import ConfigError, DataError, RunError, StorageError
-from drpl.files import explain_write_errors, write_atomic
+from drpl.files import explain_write_errors, read_json, write_if_changed
 from drpl.registry import DATASETS
 
 MARK = "applied.json"  # says that a folder was written here, and from what
@@ -24,7 +24,7 @@ LONGEST = 255  # bytes of a file's name
 COARSE = 2  # seconds: some disks keep a file's time no better
 
 
-class File(NamedTuple):
+class ImageFile(NamedTuple):
     """An image file of the corrected data set."""
 
     number: int
@@ -33,64 +33,64 @@ class File(NamedTuple):
     split: str = "train"
 
 
-class Written(NamedTuple):
+class AppliedData(NamedTuple):
     """What `drpl train` takes, and what a user should know about it."""
 
     trainable: Path
     notes: list[str]
 
 
-def write(correction: Correction, out: Path, *, links: bool = False) -> Written:
+def write(correction: Correction, out: Path, *, links: bool = False) -> AppliedData:
     """Write the corrected data set; what is there already and right is left untouched."""
     cleaned = correction.cleaned
     if not len(correction.labels):
         raise DataError("every image would be dropped; nothing would be left to train on")
     notes = [
         f"no image is left in class {name!r}; it is no class any more"
-        for name in correction.emptied()
+        for name in correction.find_emptied()
     ]
     if cleaned.root is None:
         if links:
             raise ConfigError(f"the images of {cleaned.source} are no files; leave --links out")
-        trainable = write_arrays(correction, out)
+        trainable = _write_arrays(correction, out)
     else:
         if not cleaned.is_list and out.resolve().is_relative_to(cleaned.root.resolve()):
             raise StorageError(
                 f"{out} is inside the data set {cleaned.root}; choose another folder"
             )
-        files = every_file(correction)
-        trainable = (write_links if links else write_list)(cleaned, files, out)
+        files = _list_files(correction)
+        trainable = (_write_links if links else _write_list)(cleaned, files, out)
         if cleaned.source.partition(":")[0] in DATASETS:
             notes.append(f"the test part of {cleaned.source} is not among the files")
     gone = [(change.id, change.path, change.before) for change in correction.dropped]
-    put(out / "dropped.csv", csv_text([("id", "path", "given_label"), *gone]))
+    write_if_changed(out / "dropped.csv", format_csv([("id", "path", "given_label"), *gone]))
     head = ("id", "path", "from", "to", "who", "when", "why")
-    put(out / "audit.csv", csv_text([head, *correction.changes]))
-    return Written(trainable, notes)
+    write_if_changed(out / "audit.csv", format_csv([head, *correction.changes]))
+    return AppliedData(trainable, notes)
 
 
-def every_file(correction: Correction) -> list[File]:
+def _list_files(correction: Correction) -> list[ImageFile]:
     """Every image and, for training to be judged, those that were held out from it."""
     cleaned = correction.cleaned
     paths = cleaned.samples["path"]
     left = set(correction.labels)
     labels = correction.labels.reindex(paths.index, fill_value="")
-    found = [(*row, "train") for row in zip(paths.index, paths, labels, strict=True)]
+    rows = [(*row, "train") for row in zip(paths.index, paths, labels, strict=True)]
     first = int(paths.index.max()) + 1
-    found += [
+    rows += [
         (first + k, path, label if label in left else "", split)
-        for k, (path, label, split) in enumerate(held_out(cleaned))
+        for k, (path, label, split) in enumerate(_list_held_out(cleaned))
     ]
     files = []
-    for number, path, label, split in found:
+    for number, path, label, split in rows:
         file = cleaned.file(path)
         if file is None:
             raise RunError(f"samples.csv: {path!r} is not inside the data set {cleaned.root}")
-        files.append(File(number, file, label, split))
+        files.append(ImageFile(number, file, label, split))
     return files
 
 
-def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
+def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
     """Path, label and split of the images that were not for training."""
     root = cleaned.root
     assert root is not None  # noqa: S101  only called for files
@@ -100,9 +100,8 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
         source = Path(cleaned.source)
         source = source if source.is_file() else root / source.name
         table = read_columns(source)
-        for row in zip(table["path"], table["label"], table["split"], strict=True):
-            if row[2] != "train":
-                yield row
+        rows = zip(table["path"], table["label"], table["split"], strict=True)
+        yield from (row for row in rows if row[2] != "train")
     elif (root / "train").is_dir():
         from drpl.data.readers.folder import TEST_NAMES, list_labelled
 
@@ -113,36 +112,35 @@ def held_out(cleaned: Cleaned) -> Iterator[tuple[str, str, str]]:
                 yield name, cleaned.classes[label], "test"
 
 
-def write_list(cleaned: Cleaned, files: list[File], out: Path) -> Path:
+def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:
     """`labels.csv`, which `drpl train` takes; the column split only if something is held out."""
     files = [file for file in files if file.label]
-    for file in files:
-        for text in (str(file.path), file.label):
-            if text != text.strip():
-                raise DataError(
-                    f"{text!r} begins or ends with a space, which a list cannot hold; use --links"
-                )
-    claim(out, "list", cleaned)
+    for text in (text for file in files for text in (str(file.path), file.label)):
+        if text != text.strip():
+            raise DataError(
+                f"{text!r} begins or ends with a space, which a list cannot hold; use --links"
+            )
+    _claim(out, "list", cleaned)
     columns = ("path", "label", "split")[: 3 if any(f.split != "train" for f in files) else 2]
     rows = ([getattr(file, name) for name in columns] for file in files)
-    put(out / "labels.csv", csv_text([columns, *rows]))
+    write_if_changed(out / "labels.csv", format_csv([columns, *rows]))
     return out / "labels.csv"
 
 
-def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
+def _write_links(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:
     """A folder for each class with links to its images, or copies where links cannot be."""
-    own = {link_name(file) for file in files}
+    own = {_name_link(file) for file in files}
     files = [file for file in files if file.label]
     held = "test" if any(file.split == "test" for file in files) else "val"
     files = [file for file in files if file.split in ("train", held)]
     parts = any(file.split == held for file in files) or "train" in cleaned.classes
-    check_folders({file.label for file in files})
+    _check_names({file.label for file in files})
     wanted = {
-        out / Path(*([file.split] if parts else []), file.label, link_name(file)): file.path
+        out / Path(*([file.split] if parts else []), file.label, _name_link(file)): file.path
         for file in files
     }
-    there = list(files_below(out)) if out.is_dir() else []
-    claim(out, "links", cleaned)
+    there = list(_list_earlier(out)) if out.is_dir() else []
+    _claim(out, "links", cleaned)
     for file in there:
         if file.name not in own:
             raise StorageError(f"{file} was not put there by `drpl apply`; take it out")
@@ -154,28 +152,28 @@ def write_links(cleaned: Cleaned, files: list[File], out: Path) -> Path:
                     for folder in link.relative_to(out).parents[:-1]:
                         (out / folder).rmdir()
         for link, original in wanted.items():
-            put_link(link, original)
+            _place_link(link, original)
     return out
 
 
-def check_folders(labels: Iterable[str]) -> None:
+def _check_names(labels: Iterable[str]) -> None:
     """Raise for a class whose name cannot be that of a folder."""
     for label in labels:
         if label.startswith(".") or label in ("", *RECORDS) or set(label) & {"/", "\\", "\0"}:
             raise DataError(f"class {label!r} cannot be a folder; leave --links out")
 
 
-def link_name(file: File) -> str:
+def _name_link(file: ImageFile) -> str:
     """A name that no other image has, with an ending that image folders are searched for."""
     from drpl.data.readers.folder import SUFFIXES
 
     number, suffix = f"{file.number:07}", file.path.suffix
-    ending = "" if suffix.lower() in SUFFIXES else ".png"  # what it holds is told by its bytes
+    ending = "" if suffix.lower() in SUFFIXES else ".png"  # readers go by the bytes inside
     name = f"{number}-{file.path.name}{ending}"
     return name if len(os.fsencode(name)) <= LONGEST else f"{number}{ending or suffix}"
 
 
-def files_below(out: Path) -> Iterator[Path]:
+def _list_earlier(out: Path) -> Iterator[Path]:
     """What an earlier time left, links among them, without the records."""
     for place, folders, names in os.walk(out):
         links = [name for name in folders if (Path(place) / name).is_symlink()]
@@ -183,7 +181,7 @@ def files_below(out: Path) -> Iterator[Path]:
         yield from (Path(place) / name for name in (*links, *names) if name not in records)
 
 
-def put_link(link: Path, original: Path) -> None:
+def _place_link(link: Path, original: Path) -> None:
     """Link to a file, or copy it where that cannot be done; leave what is right."""
     if link.is_symlink():
         if link.readlink() == original:
@@ -200,7 +198,7 @@ def put_link(link: Path, original: Path) -> None:
         shutil.copy2(original, link)
 
 
-def write_arrays(correction: Correction, out: Path) -> Path:
+def _write_arrays(correction: Correction, out: Path) -> Path:
     """`data.npz` from the source's pixels, with the corrected labels."""
     import torch
 
@@ -230,35 +228,25 @@ def write_arrays(correction: Correction, out: Path) -> Path:
         known = (labels >= 0).nonzero()[0]
         content["x_test"] = data.test.images.load(torch.from_numpy(known)).numpy()
         content["y_test"] = labels[known]
-    claim(out, "arrays", cleaned)
+    _claim(out, "arrays", cleaned)
     buffer = io.BytesIO()
     np.savez(buffer, **content)  # type: ignore[arg-type]
-    put(out / "data.npz", buffer.getvalue())
+    write_if_changed(out / "data.npz", buffer.getvalue())
     return out / "data.npz"
 
 
-def claim(out: Path, kind: str, cleaned: Cleaned) -> None:
+def _claim(out: Path, kind: str, cleaned: CleanedFolder) -> None:
     """Take a folder, or say that it holds something else."""
     wanted = {"kind": kind, "samples": cleaned.fingerprint}
-    mark = out / MARK
     if out.exists():
         if not out.is_dir():
             raise StorageError(f"{out} is a file; choose another name for the folder")
         found = None
-        with contextlib.suppress(OSError, ValueError):
-            found = json.loads(mark.read_text("utf-8"))
+        with contextlib.suppress(RunError):
+            found = read_json(out / MARK)
         if found != wanted and any(not path.name.startswith(".") for path in out.iterdir()):
             raise StorageError(
                 f"{out} holds something else than {kind} made from {cleaned.folder}; "
                 "choose another folder"
             )
-    put(mark, json.dumps(wanted, indent=2) + "\n")
-
-
-def put(path: Path, content: bytes | str) -> None:
-    """Write a file, unless it is there and the same."""
-    data = content.encode() if isinstance(content, str) else content
-    with explain_write_errors(path):
-        if path.is_file() and path.read_bytes() == data:
-            return
-    write_atomic(path, data)
+    write_if_changed(out / MARK, json.dumps(wanted, indent=2) + "\n")

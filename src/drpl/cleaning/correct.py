@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from drpl.cleaning.folder import Cleaned
-from drpl.cleaning.review.decisions import ActiveDecisions, Decision, read
+from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.review.decision_log import ActiveDecisions, Decision, read_decisions
 
 MODEL = "model"
 
@@ -23,7 +23,7 @@ class Change(NamedTuple):
     when: str
     why: str
 
-    def text(self) -> str:
+    def describe(self) -> str:
         """The change in one line."""
         where = self.path or f"image {self.id}"
         return f"{where}: {self.before} -> {self.after or 'dropped'} ({self.who}: {self.why})"
@@ -33,17 +33,17 @@ class Change(NamedTuple):
 class Correction:
     """All labels of a cleaned data set after the decisions, and what they change."""
 
-    cleaned: Cleaned
+    cleaned: CleanedFolder
     labels: pd.Series  # by id, without the dropped images
     changes: list[Change]
 
     @classmethod
-    def of(cls, cleaned: Cleaned, accept_above: float | None = None) -> "Correction":
+    def build(cls, cleaned: CleanedFolder, accept_above: float | None = None) -> "Correction":
         """What people decided and, if asked, what the model is sure enough of."""
-        standing = ActiveDecisions(read(cleaned)).every()
+        decided = ActiveDecisions(read_decisions(cleaned)).by_image()
         labels = cleaned.samples["given_label"].copy()
         changes = []
-        for decision in (*standing.values(), *by_model(cleaned, standing, accept_above)):
+        for decision in (*decided.values(), *_follow_model(cleaned, decided, accept_above)):
             row = cleaned.samples.loc[decision.id]
             if decision.action == "keep" or decision.label == row.given_label:
                 continue
@@ -58,12 +58,12 @@ class Correction:
         """The changes that leave an image out."""
         return [change for change in self.changes if not change.after]
 
-    def emptied(self) -> list[str]:
+    def find_emptied(self) -> list[str]:
         """Classes that lost their last image."""
         had, have = set(self.cleaned.samples["given_label"]), set(self.labels)
         return [name for name in self.cleaned.classes if name in had - have]
 
-    def text(self) -> str:
+    def describe(self) -> str:
         """How much changes."""
         gone, model = len(self.dropped), sum(change.who == MODEL for change in self.changes)
         return (
@@ -72,8 +72,8 @@ class Correction:
         )
 
 
-def by_model(
-    cleaned: Cleaned, decided: dict[int, Decision], above: float | None
+def _follow_model(
+    cleaned: CleanedFolder, decided: dict[int, Decision], above: float | None
 ) -> Iterator[Decision]:
     """The suggestions that are followed though nobody looked; dated by the run, not by today."""
     if above is None:

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from drpl.cleaning.judge import OUTSIDE, Judgement
 from drpl.randomness import rng
-from drpl.training.losses import one_hot
 
 DRAWS = 500  # of the samples, with replacement
 TAIL = 0.025  # on either side of the interval
@@ -32,69 +31,47 @@ class Rate:
     low: float
     high: float
 
-    def text(self) -> str:
-        """As in: 38 % (35 to 41 %)."""
-        return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
-
-def noise_rate(runs: list[Judgement], seed: int) -> Rate:
+def estimate_rate(runs: list[Judgement], seed: int) -> Rate:
     """The share of wrong labels; several runs add how far seeds differ."""
     classes = runs[0].probs.shape[1]
-    tables = [signs(run) for run in runs]
-    value = torch.stack([rates(table.mean(1, keepdim=True), classes) for table in tables]).mean(0)
+    tables = [_collect_signs(run) for run in runs]
+    middle = float(torch.stack([_solve_rates(table, classes) for table in tables]).mean(0)[1])
     draws = rng(seed, "noise rate")
     samples = len(runs[0].given)
-    found = []
+    redrawn = []
     for _ in range(DRAWS):
         table = tables[int(torch.randint(len(tables), (), generator=draws))]
         again = torch.randint(samples, (samples,), generator=draws)
-        found.append(rates(table[:, again].mean(1, keepdim=True), classes))
-    low, _, high = torch.cat(found, 1)
-    middle = float(value[1])
+        redrawn.append(_solve_rates(table[:, again], classes))
+    low, _, high = torch.cat(redrawn, 1)
     ends = float(low.quantile(TAIL)), float(high.quantile(1 - TAIL))
     return Rate(middle, min(middle, max(0.0, ends[0])), max(middle, min(1.0, ends[1])))
 
 
-def signs(run: Judgement) -> Tensor:
-    """For each sample: the share of networks against its label, that of pairs which differ, and
-    whether it looks like no class though its label was not contradicted. [3, N]"""
-    pairs = [
-        (run.votes[a] != run.votes[b]).float() for a, b in combinations(range(len(run.votes)), 2)
-    ]
+def _collect_signs(run: Judgement) -> Tensor:
+    """For each sample: the share of networks that contradict its label, that of pairs of networks
+    which differ, and whether it looks like no class though its label was not contradicted. [3, N]
+    """
+    pairs = [(a != b).float() for a, b in combinations(run.votes, 2)]
     against = run.against / len(run.votes)
     hidden = (run.outlier_score >= OUTSIDE).float() * (1 - against)
     return torch.stack([against, torch.stack(pairs).mean(0), hidden])
 
 
-def rates(means: Tensor, classes: int) -> Tensor:
-    """The lowest, the likely and the highest noise rate. [3, 1] from the means of `signs`"""
-    against, differ, hidden = means
-
-    def solved(contradicted: Tensor, error: Tensor) -> Tensor:
-        return (contradicted - error) / (1 - error - error / (classes - 1)).clamp(min=1e-3)
-
-    nothing = torch.zeros_like(differ)
-    return torch.stack(
-        [
-            solved(against, differ),
-            solved(against + hidden / 2, differ / 2),
-            solved(against + hidden, nothing),
-        ]
-    ).clamp(0, 1)
+def _solve_rates(signs: Tensor, classes: int) -> Tensor:
+    """The lowest, the likely and the highest noise rate. [3, 1]"""
+    against, differ, hidden = signs.mean(1, keepdim=True)
+    contradicted = torch.stack([against, against + hidden / 2, against + hidden])
+    error = torch.stack([differ, differ / 2, torch.zeros_like(differ)])
+    share = (contradicted - error) / (1 - error - error / (classes - 1)).clamp(min=1e-3)
+    return share.clamp(0, 1)
 
 
-def true_classes(run: Judgement) -> Tensor:
-    """The true class of every sample as far as one knows; zeros where it belongs to none. [N, C]
+def estimate_truth(run: Judgement) -> tuple[Tensor, Tensor]:
+    """The true class of every sample as far as one knows, and whether it belongs to any. [N]
 
-    A label that stands is taken as true, for an issue the suggestion is.
+    A label that is no issue is taken as true, for an issue the suggestion is.
     """
     labels = torch.where(run.issues, run.best[1], run.given)
-    table = one_hot(labels, run.probs.shape[1])
-    table[run.issues & (run.outlier_score >= OUTSIDE)] = 0
-    return table
-
-
-def noise_matrix(true: Tensor, given: Tensor) -> Tensor:
-    """P(given | true), a row for each true class. [C, C]"""
-    counts = true.T.double() @ one_hot(given, true.shape[1]).double()
-    return counts / counts.sum(1, keepdim=True).clamp(min=1e-12)
+    return labels, ~(run.issues & (run.outlier_score >= OUTSIDE))

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from drpl.errors import RunError
-from drpl.files import digest, write_atomic, write_json
+from drpl.files import digest, read_json, write_atomic, write_json
 
 VERDICTS = ("mislabelled", "outside", "ambiguous")  # outside: it shows none of the classes
 SAMPLES = {
@@ -21,26 +20,21 @@ SAMPLES = {
     "path": str,
     "given_label": str,
     "suggested_label": str,
-    "confidence": float,
     "p_noisy": float,
+    "confidence": float,
 }
-ISSUES = {
-    "id": "int64",
-    "path": str,
-    "given_label": str,
-    "suggested_label": str,
-    "p_noisy": float,
-    "confidence": float,
+ISSUES = SAMPLES | {
     "verdict": str,
-    "strangeness": float,
+    "outlier_score": float,
     "near_given": str,
     "near_suggested": str,
 }
+RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
 LISTS = (".csv", ".parquet")  # a data set that is a list of files, which may be anywhere
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedFolder:
     """The folder that `drpl clean` left, checked."""
 
     folder: Path
@@ -52,10 +46,10 @@ class Cleaned:
     issues: pd.DataFrame  # the suspicious ones, by id, worst first
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Cleaned":
+    def load(cls, folder: Path | str) -> "CleanedFolder":
         """Read a folder, or say what is wrong with it."""
         folder = Path(folder)
-        about = read_about(folder)
+        about = _read_about(folder)
         samples = read_table(folder / "samples.csv", SAMPLES)
         issues = read_table(folder / "issues.csv", ISSUES)
         classes = tuple(about["classes"])
@@ -70,7 +64,7 @@ class Cleaned:
         if unknown := sorted(named - set(map(str, samples.index))):
             raise RunError(f"{path}: samples.csv has no image {unknown[0]!r}; clean again")
         root = Path(about["root"]) if about["root"] else None
-        time = about.get("time") or modified(path)
+        time = about.get("time") or _format_time(path.stat().st_mtime)
         return cls(folder, about["source"], root, classes, time, samples, issues)
 
     @property
@@ -105,59 +99,57 @@ class Cleaned:
         return None if self.root is None or (outside and not self.is_list) else self.root / steps
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def _read_about(folder: Path) -> dict[str, Any]:
     """`data.json`: source, root, classes and perhaps time."""
     path = folder / "data.json"
-    try:
-        about = json.loads(path.read_text("utf-8"))
-        texts = [about["source"], about["root"] or "", about.get("time") or "", *about["classes"]]
-        whole = all(isinstance(text, str) for text in texts) and len(about["classes"]) > 1
-    except FileNotFoundError:
+    if not path.exists():
         raise RunError(
             f"{folder} has no data.json; make the folder with: drpl clean DATA -o {folder}"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} is damaged: {error}") from error
-    except (KeyError, TypeError, AttributeError):
+        )
+    about = read_json(path)
+    try:
+        texts = [about["source"], about["root"] or "", about.get("time") or "", *about["classes"]]
+        whole = all(isinstance(text, str) for text in texts) and len(about["classes"]) > 1
+    except (KeyError, TypeError):
         whole = False
     if not whole:
         raise RunError(f"{path} is damaged: wanted are the texts source and root, and classes")
-    return about  # type: ignore[no-any-return]
+    return about
 
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     """The columns that are wanted of a table, by id."""
     try:
+        wanted = columns | {old: columns[new] for old, new in RENAMED.items() if new in columns}
         table = pd.read_csv(
-            path, usecols=list(columns), dtype=columns, keep_default_na=False, encoding="utf-8"
-        )
+            path, usecols=lambda name: name in wanted, dtype=wanted, keep_default_na=False
+        ).rename(columns=RENAMED)
+        if missing := [name for name in columns if name not in table]:
+            raise ValueError(f"it lacks the column {missing[0]!r}")
     except FileNotFoundError:
         raise RunError(f"there is no {path}; make the folder with `drpl clean`") from None
     except (OSError, ValueError) as error:  # pandas' errors of parsing are ValueErrors
         raise RunError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
     if twice := table["id"][table["id"].duplicated()].tolist():
         raise RunError(f"{path} is damaged: it has image {twice[0]} twice")
-    return table.set_index("id")
+    return table[list(columns)].set_index("id")
 
 
 def write_issues(folder: Path, issues: pd.DataFrame) -> None:
     """Write `issues.csv`, a row for each suspicious image, worst first."""
     rows = issues[list(ISSUES)].itertuples(index=False)
-    shown = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    write_atomic(folder / "issues.csv", csv_text([list(ISSUES), *shown]))
+    cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+    write_atomic(folder / "issues.csv", format_csv([list(ISSUES), *cells]))
 
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
     """Write `data.json`: what was cleaned, where its files are, and its classes."""
-    about = {
-        "source": source,
-        "root": str(root.resolve()) if root else None,
-        "classes": list(classes),
-    }
+    place = str(root.resolve()) if root else None
+    about = {"source": source, "root": place, "classes": list(classes)}
     write_json(folder / "data.json", about)
 
 
-def csv_text(rows: Iterable[Sequence[object]]) -> str:
+def format_csv(rows: Iterable[Sequence[object]]) -> str:
     """Rows as CSV that every reader takes apart again, whatever signs a name has."""
     text = io.StringIO()
     plain = csv.writer(text, lineterminator="\n")
@@ -168,16 +160,11 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def now() -> str:
+def read_clock() -> str:
     """This second, as in 2026-01-31T12:30:00Z."""
-    return stamp(datetime.now(UTC).timestamp())
+    return _format_time(datetime.now(UTC).timestamp())
 
 
-def modified(path: Path) -> str:
-    """When a file was last changed."""
-    return stamp(path.stat().st_mtime)
-
-
-def stamp(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     """A moment in world time, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

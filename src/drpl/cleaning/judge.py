@@ -1,9 +1,9 @@
-"""What the networks of a finished DRPL run, taken together, say of every label.
+"""What the networks of a finished run, taken together, say of every label.
 
-Each run has trained three networks from scratch: by relabelling, on the first split, on the
-second. A label that all three speak against is an issue; no threshold is needed for that. Whether
-such an image belongs to another class or to none is told by how sure they are and by how far it
-lies, in the features of the last one, from images that nobody doubts.
+DRPL trains three networks from scratch: by relabelling, on the first split, on the second. A
+label that all three contradict is an issue; no threshold is needed for that. Whether such an image
+belongs to another class or to none shows in how sure they are and in how far it lies, in the
+features of the last one, from images that nobody doubts.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-from drpl.config.settings import Common
-from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images
 from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
+from drpl.files import read_arrays
+from drpl.registry import METHODS
 from drpl.runs import model
-from drpl.runs.run import view_for
+from drpl.runs.experiment import Experiment
+from drpl.runs.run import make_train_transform
 from drpl.training.evaluate import predict
 
-NETWORKS = ("relabel", "detect")  # whose evidence is on disk; the third is the model
 VIEWS = 4  # augmented looks of the model at each image
 NEIGHBOURS = 5  # that a distance is the mean of
 SHOWN = 4  # neighbours named beside an issue
@@ -64,44 +64,45 @@ class Judgement:
     def trusted(self) -> Tensor:
         """The surer half of those whose label nobody contradicts, in each class. [N] bool"""
         sure = self.probs.gather(1, self.given[:, None]).squeeze(1)
-        found = torch.zeros_like(self.issues)
+        trusted = torch.zeros_like(self.issues)
         for label in self.given.unique():
             members = self.given == label
             agreed = members & (self.against == 0)
             pool = agreed if bool(agreed.any()) else members
-            found |= pool & (sure >= sure[pool].median())
-        return found
+            trusted |= pool & (sure >= sure[pool].median())
+        return trusted
 
     @cached_property
     def outlier_score(self) -> Tensor:
         """How far from all classes a sample looks; about 1 is the most that is usual. [N]"""
         reference = self.trusted.nonzero().flatten()
-        far, usual = self._distance(reference), self.against == 0
+        # The least contradicted: where networks learnt nothing, no label may be undoubted.
+        far, usual = self._measure_distance(reference), self.against == self.against.min()
         unsure = 1 - self.probs.amax(1)
         ratios = [value / value[usual].quantile(USUAL).clamp(min=1e-6) for value in (far, unsure)]
         return (ratios[0] * ratios[1]).sqrt()
 
-    def _distance(self, reference: Tensor) -> Tensor:
+    def _measure_distance(self, reference: Tensor) -> Tensor:
         """Mean cosine distance to the nearest reference samples but the sample itself. [N]"""
         others = self.features[reference]
         count = min(NEIGHBOURS, len(reference) - 1)
-        found = []
+        distances = []
         for index in torch.arange(len(self.given)).split(CHUNK):
             near = self.features[index] @ others.T
             near[index[:, None] == reference] = -torch.inf
-            found.append(1 - near.topk(max(1, count)).values.mean(1))
-        return torch.cat(found).clamp(min=0)
+            distances.append(1 - near.topk(max(1, count)).values.mean(1))
+        return torch.cat(distances).clamp(min=0)
 
     @cached_property
     def verdicts(self) -> list[str]:
         """What is wrong with each sample, if it is an issue."""
         one_class = (self.votes == self.votes[0]).all(0)
-        words = np.where((self.outlier_score < UNCLEAR) & one_class, "mislabelled", "ambiguous")
-        return list(np.where(self.outlier_score >= OUTSIDE, "outside", words))
+        kinds = np.where((self.outlier_score < UNCLEAR) & one_class, "mislabelled", "ambiguous")
+        return list(np.where(self.outlier_score >= OUTSIDE, "outside", kinds))
 
-    def near(self, index: Tensor, labels: Tensor) -> list[str]:
+    def find_near(self, index: Tensor, labels: Tensor) -> list[str]:
         """Ids of the nearest trusted samples of a class, for each of some samples."""
-        found = [""] * len(index)
+        near_ids = [""] * len(index)
         for label in labels.unique().tolist():
             rows = (labels == label).nonzero().flatten()
             pool = (self.trusted & (self.given == label)).nonzero().flatten()
@@ -109,10 +110,10 @@ class Judgement:
                 near = self.features[index[part]] @ self.features[pool].T
                 best = pool[near.topk(min(SHOWN, len(pool))).indices]
                 for row, ids in zip(part.tolist(), best.tolist(), strict=True):
-                    found[row] = " ".join(map(str, ids))
-        return found
+                    near_ids[row] = " ".join(map(str, ids))
+        return near_ids
 
-    def noisy(self, rate: float) -> Tensor:
+    def rescale_posterior(self, rate: float) -> Tensor:
         """The posterior with odds moved such that its mean is the rate. [N]
 
         The order stays. A mixture's own weights are off where losses are not beta distributed.
@@ -123,32 +124,36 @@ class Judgement:
         return (odds + shift).sigmoid()
 
 
-def judge(
-    folder: Path, data: DatasetSplits, config: Common, seed: int, device: torch.device
-) -> Judgement:
-    """What the networks of a run say of the data that they were trained on."""
+def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgement:
+    """What the networks of a run say of the data that they were trained on.
+
+    These are the model and those whose evidence the method declares.
+    """
     trained = model.load(folder)
-    net, images = trained.net.to(device), data.train.images
-    view = view_for(images.shape, config, trained.view)
-    views = range(VIEWS if view.num_uniforms else 1)
-    looks = [predict(net, images, view, device, (seed, "clean", k)).exp() for k in views]
-    own = torch.stack(looks).mean(0)
-    said = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in NETWORKS]
-    every = torch.stack([*said, own])
-    with np.load(folder / "samples.npz") as table:
-        posterior = torch.from_numpy(table["p_noisy"])
-    features = features_of(net, images, trained.view, device)
-    return Judgement(data.train.labels, every.argmax(2), every.mean(0), features, posterior)
+    net, train = trained.net.to(device), experiment.data.train
+    transform = make_train_transform(train.images.shape, experiment.config, trained.transform)
+    looks = [
+        predict(net, train.images, transform, device, (experiment.seed, "clean", k)).exp()
+        for k in range(VIEWS if transform.num_uniforms else 1)
+    ]
+    stages = METHODS[experiment.method.name].load().EVIDENCE
+    earlier = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in stages]
+    probs = torch.stack([*earlier, torch.stack(looks).mean(0)])
+    posterior = torch.from_numpy(read_arrays(folder / "samples.npz")["p_noisy"])
+    features = _extract_features(net, train.images, trained.transform, device)
+    return Judgement(train.labels, probs.argmax(2), probs.mean(0), features, posterior)
 
 
 @torch.no_grad()
-def features_of(net: nn.Module, images: Images, view: Transform, device: torch.device) -> Tensor:
-    """What the network's last linear layer is given, of unit length. [N, F]"""
+def _extract_features(
+    net: nn.Module, images: Images, transform: Transform, device: torch.device
+) -> Tensor:
+    """What the network's last linear layer receives, of unit length. [N, F]"""
     last = [module for module in net.modules() if isinstance(module, nn.Linear)][-1]
-    caught: list[Tensor] = []
-    hook = last.register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0].cpu()))
+    inputs: list[Tensor] = []
+    hook = last.register_forward_pre_hook(lambda _, received: inputs.append(received[0].cpu()))
     try:
-        predict(net, images, view, device)
+        predict(net, images, transform, device)
     finally:
         hook.remove()
-    return nn.functional.normalize(torch.cat(caught).float())
+    return nn.functional.normalize(torch.cat(inputs).float())

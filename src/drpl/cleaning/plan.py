@@ -1,24 +1,30 @@
 """How to train on data that nobody knows, within a time: the settings of `drpl clean`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import adaptive_avg_pool2d
 
-from drpl.config.compose import compose
-from drpl.config.from_data import batch_size, chosen, schedules
+from drpl.config.compose import merge, parse_settings
+from drpl.config.from_data import choose_batch_size, find_schedules, suit_to_vectors
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images
 from drpl.errors import ConfigError
-from drpl.methods.drpl import Config
+from drpl.files import read_json, write_json
 from drpl.randomness import rng
+from drpl.registry import METHODS
 from drpl.runs.dry_run import dry_run
+from drpl.runs.experiment import Execution, Experiment, Goal, compose_for
 from drpl.training.schedule import Schedule
 
+METHOD = "drpl"
 MARGIN = 0.6  # of the time is planned: a machine has other things to do, and tables are written
 SIDES = (64, 48, 32, 24, 16)  # pixels, from the best to the quickest
 WIDE = 32  # pixels from which on a network of twice the width is worth its time
@@ -27,8 +33,10 @@ STEPS = 20_000  # of a whole training are enough: the more images, the fewer epo
 LEAST = 0.2  # of the preset's epochs; below that nothing is learnt
 UNEQUAL = 3  # times as many samples in the largest class as in the smallest
 SHOWN = 2000  # images that are looked at to tell left from right
-HARMFUL = 0.65  # share of mirrored images that are told from others: above it mirroring harms
+HARMFUL = 0.65  # share of mirrored images that are recognised: above it mirroring harms
 UNITS = {"s": 1, "m": 60, "h": 3600}
+
+Settings = Mapping[str, Any]  # nested, as in a preset file
 
 
 @dataclass(frozen=True)
@@ -37,24 +45,53 @@ class Choice:
 
     data: DatasetSplits
     preset: str
-    settings: tuple[str, ...]
-    effort: float  # share of the preset's epochs
+    settings: Settings
 
-    def text(self) -> str:
-        """The choice in words."""
-        config = compose(Config, "drpl", [self.preset], self.settings)
-        shape, epochs = self.data.train.images.shape, sum(s.epochs for s in all_schedules(config))
+    def build(self, seed: int = 1, goal: Goal = "train") -> Experiment:
+        """What is trained."""
+        return Experiment.build(
+            self.data,
+            method=METHOD,
+            preset=self.preset,
+            settings=self.settings,
+            seed=seed,
+            goal=goal,
+        )
+
+    def compose(self) -> Any:
+        """The method's whole configuration."""
+        return compose_for(METHOD, [self.preset], self.settings)
+
+    def describe(self) -> str:
+        """The choice in one line."""
+        config, shape = self.compose(), self.data.train.images.shape
         size = f"images of {shape[1]} x {shape[2]}" if len(shape) == 3 else f"vectors of {shape[0]}"
+        epochs = sum(schedule.epochs for schedule in list_schedules(config).values())
         batch = config.final_schedule.batch_size
-        words = [size, f"width {config.width}", f"{epochs} epochs", f"batches of {batch}"]
+        parts = [size, f"width {config.width}", f"{epochs} epochs", f"batches of {batch}"]
         if len(shape) == 3:
-            words.append("mirrored" if config.flip else "not mirrored")
+            parts.append("mirrored" if config.flip else "not mirrored")
         if config.prior == "estimate":
-            words.append("classes of unequal size")
-        return ", ".join(words)
+            parts.append("classes of unequal size")
+        return ", ".join(parts)
+
+    def save(self, path: Path) -> None:
+        """Keep the choice, so that a stopped call goes on with it."""
+        shape = self.data.train.images.shape
+        side = shape[1] if len(shape) == 3 else None
+        write_json(path, {"side": side, "preset": self.preset, "settings": self.settings})
+
+    @classmethod
+    def load(cls, path: Path, data: DatasetSplits) -> "Choice":
+        """The choice that was kept, for the same data."""
+        kept = read_json(path)
+        side, settings = kept["side"], kept["settings"]
+        if isinstance(settings, list):  # before version 0.2 they were `a.b=c` texts
+            settings = parse_settings(settings)
+        return cls(_shrink(data, side) if side else data, kept["preset"], settings)
 
 
-def seconds(text: str) -> float:
+def parse_duration(text: str) -> float:
     """10m, 2h, 90s or 1h30m as seconds."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text.strip())
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
@@ -62,89 +99,91 @@ def seconds(text: str) -> float:
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
-def within(
+def fit_budget(
     data: DatasetSplits, budget: float, repeats: int, device: str | None
 ) -> tuple[Choice, float]:
     """The best way to train that takes no longer than `budget` seconds here, and its seconds.
 
     Where even the quickest takes longer it is that one.
     """
-    for choice in choices(data):
-        more = {"preset": choice.preset, "settings": choice.settings, "device": device}
-        time = dry_run(choice.data, **more).seconds  # type: ignore[arg-type]
+    execution = Execution(device=device)
+    for choice in list_choices(data):
+        time = dry_run(choice.build(), execution).seconds
         if repeats > 1:
-            again = dry_run(choice.data, goal="detect", **more)  # type: ignore[arg-type]
-            time += (repeats - 1) * again.seconds
+            time += (repeats - 1) * dry_run(choice.build(goal="detect"), execution).seconds
         if time <= MARGIN * budget:
             break
     return choice, time / MARGIN
 
 
-def choices(data: DatasetSplits) -> Iterator[Choice]:
+def list_choices(data: DatasetSplits) -> Iterator[Choice]:
     """Ways to train DRPL on the data, from the best to the quickest."""
-    train = data.train
-    shared = ["pool=true"]  # judging by both stages guards against images of no class
+    train, shape = data.train, data.train.images.shape
+    shared: dict[str, Any] = {"pool": True}  # both stages guard against images of no class
     counts = torch.bincount(train.labels)
     if int(counts.max()) > UNEQUAL * int(counts.min()):
-        shared.append("prior=estimate")
-    shape = train.images.shape
+        shared["prior"] = "estimate"
     if len(shape) == 1:
-        shared += chosen(data, "drpl")
+        schema = METHODS[METHOD].load().Config
+        shared |= suit_to_vectors(schema, len(train), len(train.classes))
         for effort in (1.0, 0.5, LEAST):
-            yield scale_epochs(data, "vectors", shared, effort)
+            yield scale_epochs(Choice(data, "vectors", shared), effort)
         return
-    shared.append(f"flip={'false' if flipping_harms(train.images) else 'true'}")
-    batch = batch_size(len(train), len(train.classes), BATCH, 2 * BATCH)
-    epochs = sum(s.epochs for s in all_schedules(compose(Config, "drpl", ["small"], ())))
+    shared["flip"] = not flipping_harms(train.images)
+    batch = choose_batch_size(len(train), len(train.classes), BATCH, 2 * BATCH)
+    preset = list_schedules(Choice(data, "small", {}).compose())
+    epochs = sum(schedule.epochs for schedule in preset.values())
     effort = min(1.0, max(LEAST, STEPS / (epochs * len(train) / batch)))
-    last = data
-    for side, width in sizes(shape[1]):
-        last = data.resize(side) if side < shape[1] else data
-        yield scale_epochs(last, "small", [*shared, f"width={width}"], effort, batch)
+    for side, width in list_sizes(shape[1]):
+        last = Choice(_shrink(data, side), "small", {**shared, "width": width})
+        yield scale_epochs(last, effort, batch)
     while effort > LEAST:
         effort = max(LEAST, effort / 2)
-        yield scale_epochs(last, "small", [*shared, f"width={width}"], effort, batch)
+        yield scale_epochs(last, effort, batch)
 
 
-def sizes(side: int) -> Iterator[tuple[int, int]]:
+def list_sizes(side: int) -> Iterator[tuple[int, int]]:
     """Sides of images and widths of networks, none larger than the images are."""
     sides = [side, *(s for s in SIDES if s < side)] if side <= SIDES[0] else SIDES
     for s in sides:
         if s >= WIDE:
             yield s, 32
-        if s < WIDE or s == WIDE:
+        if s <= WIDE:
             yield s, 16
     yield sides[-1], 8
 
 
-def scale_epochs(
-    data: DatasetSplits, preset: str, settings: list[str], effort: float, batch: int | None = None
-) -> Choice:
-    """A preset with a share of its epochs and, for larger batches, as much larger rates."""
-    config = compose(Config, "drpl", [preset], settings)
-    texts = [
-        f"relabel.begin={max(1, round(config.relabel.begin * effort))}",
-        f"relabel.window={max(2, round(config.relabel.window * effort))}",
-    ]
-    for name in schedules(Config):
-        schedule: Schedule = getattr(config, name)
+def scale_epochs(choice: Choice, effort: float, batch: int | None = None) -> Choice:
+    """The choice with a share of its epochs and, for larger batches, as much larger rates."""
+    config = choice.compose()
+    scaled: dict[str, Any] = {
+        "relabel": {
+            "begin": max(1, round(config.relabel.begin * effort)),
+            "window": max(2, round(config.relabel.window * effort)),
+        }
+    }
+    for name, schedule in list_schedules(config).items():
         faster = batch / schedule.batch_size if batch else 1
-        rates = {1 + round((epoch - 1) * effort): rate * faster for epoch, rate in schedule.rates}
-        texts.append(f"{name}.epochs={max(2, round(schedule.epochs * effort))}")
-        texts.append(f"{name}.rates={[[epoch, rate] for epoch, rate in rates.items()]}")
-        texts.append(f"{name}.batch_size={batch or schedule.batch_size}")
-    return Choice(data, preset, (*settings, *texts), effort)
+        rates = {1 + round((epoch - 1) * effort): rate * faster for epoch, rate in schedule.lr}
+        scaled[name] = {
+            "epochs": max(2, round(schedule.epochs * effort)),
+            "lr": [list(pair) for pair in rates.items()],
+            "batch_size": batch or schedule.batch_size,
+        }
+    settings = deepcopy(dict(choice.settings))
+    merge(settings, scaled)
+    return Choice(choice.data, choice.preset, settings)
 
 
-def all_schedules(config: Config) -> list[Schedule]:
-    """The schedules of a configuration."""
-    return [getattr(config, name) for name in schedules(Config)]
+def list_schedules(config: Any) -> dict[str, Schedule]:
+    """The schedules of a configuration by their names."""
+    return {name: getattr(config, name) for name in find_schedules(type(config))}
 
 
 def flipping_harms(images: Images) -> bool:
     """Whether left and right differ, as in writing: then mirrored images teach what is not there.
 
-    A linear classifier tries to tell mirrored images from others by their asymmetry.
+    A linear classifier tries to recognise mirrored images by their asymmetry.
     """
     index = torch.randperm(len(images), generator=rng("handed"))[:SHOWN]
     pixels = images.load(index.sort().values).float().mean(1, keepdim=True) / 255
@@ -153,5 +192,10 @@ def flipping_harms(images: Images) -> bool:
     shuffled = odd[torch.randperm(len(odd), generator=rng("halves")).numpy()]
     known, new = np.array_split(shuffled, 2)
     sides = np.repeat([1, 0], len(known))
-    told = LogisticRegression(fit_intercept=False).fit(np.concatenate([known, -known]), sides)
-    return bool(len(new)) and float((told.predict(new) == 1).mean()) > HARMFUL
+    model = LogisticRegression(fit_intercept=False).fit(np.concatenate([known, -known]), sides)
+    return bool(len(new)) and float((model.predict(new) == 1).mean()) > HARMFUL
+
+
+def _shrink(data: DatasetSplits, side: int) -> DatasetSplits:
+    """The data with images of that side, none enlarged."""
+    return data.resize(side) if side < data.train.images.shape[1] else data

@@ -1,4 +1,4 @@
-"""What was found, in words."""
+"""What was found, as a text for people."""
 
 import shlex
 from pathlib import Path
@@ -14,32 +14,34 @@ MEANING = {
 }
 
 
-def told(figures: dict[str, Any], folder: Path) -> str:
+def summarize(figures: dict[str, Any], folder: Path) -> str:
     """The summary of a cleaned data set, as Markdown."""
-    return "\n\n".join(["# What was found", *paragraphs(figures), *next_steps(folder)]) + "\n"
+    parts = ["# What was found", *describe_findings(figures), _list_next_steps(folder)]
+    return "\n\n".join(parts) + "\n"
 
 
-def paragraphs(figures: dict[str, Any]) -> list[str]:
-    """How much is wrong, what kind of wrong it is, and where."""
+def describe_findings(figures: dict[str, Any]) -> list[str]:
+    """How much is wrong, what kind of wrong it is, and where: a text for each paragraph."""
     rate, samples = figures["noise rate"], figures["samples"]
     text = [
         f"About **{rate['value']:.1%}** of the {samples:,} labels are wrong (between "
         f"{rate['low']:.1%} and {rate['high']:.1%}). **{figures['issues']:,}** are suspicious "
-        "enough to be listed: every network that was trained speaks against them."
+        "enough to be listed: every network that was trained contradicts them."
     ]
     kinds = [f"{n:,} {MEANING[name]}" for name, n in figures["verdicts"].items() if n]
     if kinds:
-        text.append("Of these, " + listed(kinds) + ".")
+        *first, last = kinds
+        text.append("Of these, " + (f"{', '.join(first)} and {last}" if first else last) + ".")
     often = [pair for pair in figures["pairs"] if pair["share"] >= OFTEN][:PAIRS]
     if often:
-        words = [f"{p['true']} as {p['given']} ({p['share']:.0%})" for p in often]
-        text.append("Mistaken most often, as shares of the true class: " + "; ".join(words) + ".")
+        listed = "; ".join(f"{p['true']} as {p['given']} ({p['share']:.0%})" for p in often)
+        text.append(f"Mistaken most often, as shares of the true class: {listed}.")
     mean = figures["issues"] / samples
     bad = [c for c in figures["classes"] if mean and c["share"] > max(DISTRUSTED * mean, OFTEN)]
-    if bad:
-        worst = sorted(bad, key=lambda c: -c["share"])[:PAIRS]
-        words = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]
-        text.append("Classes to distrust: " + "; ".join(words) + ".")
+    worst = sorted(bad, key=lambda c: -c["share"])[:PAIRS]
+    if worst:
+        shares = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]
+        text.append(f"Classes to distrust: {'; '.join(shares)}.")
     else:
         text.append("No class is much worse than the others.")
     if figures["repeats"] == 1:
@@ -47,22 +49,13 @@ def paragraphs(figures: dict[str, Any]) -> list[str]:
     return [*text, *(f"Note: {note}." for note in figures["notes"][:PAIRS])]
 
 
-def next_steps(folder: Path) -> list[str]:
+def _list_next_steps(folder: Path) -> str:
     """What a person does now."""
     name = shlex.quote(str(folder))
-    return [
-        "\n".join(
-            [
-                f"- the list: `{folder / 'issues.csv'}`, every sample: `{folder / 'samples.csv'}`",
-                f"- the report: `{folder / 'report.html'}`",
-                f"- look and decide: `drpl review {name}`",
-                f"- write the corrected data set: `drpl apply {name}`",
-                f"- use the model: `drpl predict {name} IMAGES`",
-            ]
-        )
-    ]
-
-
-def listed(words: list[str]) -> str:
-    """a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return (
+        f"- the list: `{folder / 'issues.csv'}`, every sample: `{folder / 'samples.csv'}`\n"
+        f"- the report: `{folder / 'report.html'}`\n"
+        f"- look and decide: `drpl review {name}`\n"
+        f"- write the corrected data set: `drpl apply {name}`\n"
+        f"- use the model: `drpl predict {name} IMAGES`"
+    )

@@ -19,7 +19,7 @@ from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
-    from drpl.cleaning.folder import Cleaned
+    from drpl.cleaning.folder import CleanedFolder
 
 FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
@@ -40,12 +40,19 @@ def clean(
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Find the wrong labels of your data, what they should be, and a model that knows better."""
-    from drpl.cleaning.clean import clean as work
+    from drpl.cleaning.clean import clean as find_issues
 
-    read_options = replace(read_options, skip_broken=True)  # the summary names them
-    more = {"budget": budget, "repeats": repeats, "seed": seed, "device": device, "quiet": quiet}
     with stoppable():
-        found = work(data, out, read_options=read_options, **more)  # type: ignore[arg-type]
+        found = find_issues(
+            data,
+            out,
+            budget=budget,
+            repeats=repeats,
+            seed=seed,
+            read_options=replace(read_options, skip_broken=True),  # the summary names them
+            device=device,
+            quiet=quiet,
+        )
     typer.echo(found.text.replace("**", "").replace("`", ""), nl=False)
 
 
@@ -64,12 +71,12 @@ def review(
 ) -> None:
     """Look at suspicious labels in the browser and decide on each."""
     from drpl.cleaning.correct import MODEL
-    from drpl.cleaning.folder import Cleaned
-    from drpl.cleaning.review.decisions import DecisionLog, take_in
+    from drpl.cleaning.folder import CleanedFolder
+    from drpl.cleaning.review.decision_log import DecisionLog, import_decisions
     from drpl.cleaning.review.page import write_page
 
-    cleaned = Cleaned.load(folder)
-    name = (who or login()).encode("utf-8", "replace").decode()
+    cleaned = CleanedFolder.load(folder)
+    name = (who or _get_login()).encode("utf-8", "replace").decode()
     again = shlex.quote(str(folder))
     if name == MODEL:
         raise ConfigError(f"{MODEL!r} stands for the model in the audit; choose another name")
@@ -81,37 +88,37 @@ def review(
         typer.echo(f"wrote {page} with {written:,} issues{part}")
         typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
     elif take:
-        with DecisionLog(cleaned) as book:
-            new, old = take_in(book, take)
+        with DecisionLog(cleaned) as log:
+            new, old = import_decisions(log, take)
         typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
     else:
-        run(cleaned, port, no_open, name)
+        _serve(cleaned, port, no_open, name)
         typer.echo(f"write the corrected data set with: drpl apply {again}")
 
 
-def run(cleaned: "Cleaned", port: int, no_open: bool, who: str) -> None:
+def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None:
     """Serve the page until Ctrl-C."""
-    from drpl.cleaning.review.decisions import DecisionLog
+    from drpl.cleaning.review.decision_log import DecisionLog
 
     try:
-        from drpl.cleaning.review.server import Auth, listening, server
+        from drpl.cleaning.review.server import Auth, build_server, open_socket
     except ImportError:
         raise ConfigError(
             "the review page needs starlette and uvicorn: pip install 'drpl[review]'; "
             "or write a page that needs no server with --page FILE.html"
         ) from None
-    with DecisionLog(cleaned) as book, listening(port) as taken:
-        door = Auth(taken.getsockname()[1])
-        decided = len(book.standing.every())
+    with DecisionLog(cleaned) as log, open_socket(port) as opened:
+        auth = Auth(opened.getsockname()[1])
+        decided = len(log.active.by_image())
         typer.echo(f"{len(cleaned.issues):,} issues, {decided:,} decided; review them at")
-        typer.echo(f"  {door.address()}")
+        typer.echo(f"  {auth.make_address()}")
         typer.echo("Every decision is saved at once. Stop with Ctrl-C.")
         sys.stdout.flush()  # also where it is no terminal: someone waits for the address
         if not no_open:
-            show(door.address(once=True))
+            _open_browser(auth.make_address(once=True))
         with contextlib.suppress(KeyboardInterrupt):
-            server(book, who, door).run(sockets=[taken])
-        decided = len(book.standing.every())
+            build_server(log, who, auth).run(sockets=[opened])
+        decided = len(log.active.by_image())
         typer.echo(f"\n{decided:,} of {len(cleaned.issues):,} issues are decided")
 
 
@@ -138,22 +145,22 @@ def apply(
     """Write the data set with the labels that were decided; the originals stay as they are."""
     from drpl.cleaning.apply import write
     from drpl.cleaning.correct import Correction
-    from drpl.cleaning.folder import Cleaned
+    from drpl.cleaning.folder import CleanedFolder
 
-    correction = Correction.of(Cleaned.load(folder), accept_above)
+    correction = Correction.build(CleanedFolder.load(folder), accept_above)
     if dry_run:
         for change in correction.changes:
-            typer.echo(change.text())
-        typer.echo(f"would write: {correction.text()}")
+            typer.echo(change.describe())
+        typer.echo(f"would write: {correction.describe()}")
         return
     written = write(correction, out or folder / "corrected", links=links)
-    typer.echo(correction.text())
+    typer.echo(correction.describe())
     for note in written.notes:
         typer.echo(f"note: {note}")
     typer.echo(f"train with: drpl train {shlex.quote(str(written.trainable))}")
 
 
-def login() -> str:
+def _get_login() -> str:
     """The user's name on this machine, where it has one."""
     try:
         return getpass.getuser()
@@ -161,7 +168,7 @@ def login() -> str:
         return "unknown"
 
 
-def show(address: str) -> None:
+def _open_browser(address: str) -> None:
     """Open an address in a browser, if there is a screen."""
     if sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -11,7 +11,7 @@ import typer
 
 from drpl.cli.app import app, split_names
 from drpl.cli.options import CONFUSION, DATA, DEVICE, OOD, PRESET, QUIET, SEED, SET, reads
-from drpl.cli.settings import parse_settings
+from drpl.config.compose import parse_settings
 from drpl.data.sources import ReadOptions
 from drpl.registry import Entry
 
@@ -85,7 +85,7 @@ def confusion(
             seed=seed,
             runs=runs,
             preset=split_names(preset),
-            settings=parse_settings(settings),
+            settings=parse_settings(settings or ()),
             execution=Execution(device=device, quiet=quiet),
         )
     found.write(out)

@@ -24,7 +24,7 @@ from drpl.cli.options import (
     Group,
     takes,
 )
-from drpl.cli.settings import parse_settings
+from drpl.config.compose import parse_settings
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
@@ -100,7 +100,7 @@ def _describe_runs(
     *, seeds: str, preset: list[str] | None, settings: list[str] | None, **others: Any
 ) -> dict[str, Any]:
     """What the runs have in common, from the options."""
-    presets, own = tuple(split_names(preset)), parse_settings(settings)
+    presets, own = tuple(split_names(preset)), parse_settings(settings or ())
     return {"seeds": _parse_seeds(seeds), "presets": presets, "settings": own, **others}
 
 

@@ -27,7 +27,7 @@ from drpl.cli.options import (
     TRACK,
     reads,
 )
-from drpl.cli.settings import parse_settings
+from drpl.config.compose import parse_settings
 from drpl.data.sources import ReadOptions
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def carry_out(goal: "Goal", arguments: dict[str, Any]) -> None:
             ood=arguments["ood"],
             confusion=arguments["confusion"],
             preset=split_names(arguments["preset"]),
-            settings=parse_settings(arguments["settings"]),
+            settings=parse_settings(arguments["settings"] or ()),
             seed=arguments["seed"],
             goal=goal,
         )
@@ -177,14 +177,14 @@ def predict(
         open_atomic(out) if out else nullcontext(sys.stdout.buffer) as file,
         Display(quiet=silent) as display,
     ):
-        shown = display.count("predict", len(wanted))
+        shown = display.track("predict", len(wanted))
         for number, (table, unread) in enumerate(batches):
             rows = table.to_csv(
                 index=False, header=number == 0, float_format="%.6g", lineterminator="\n"
             )
             file.write(rows.encode())
             broken += unread
-            shown.add(len(table) + len(unread))
+            shown.move(shown.done + len(table) + len(unread))
     for complaint in broken:
         typer.echo(f"cannot read {complaint}", err=True)
     if broken:

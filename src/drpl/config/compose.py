@@ -70,6 +70,21 @@ def compose(
     return _validate(schema, [*layers, Layer("settings", settings or {})])
 
 
+def parse_settings(texts: Iterable[str]) -> Tree:
+    """`relabel.begin=20` as {"relabel": {"begin": 20}}; a value is TOML, or else a plain word."""
+    settings: Tree = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {text}: write key=value, for example --set relabel.begin=20")
+        try:
+            parsed = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            parsed = value
+        merge(settings, {key.strip(): parsed})
+    return settings
+
+
 def read_toml(path: Path) -> Tree:
     """A user's own preset file, or the settings of a run."""
     try:

@@ -47,9 +47,7 @@ class Classify(Stage):
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass."""
         for x, i in feed():
-            logits = self.net(x)
-            feed.record(i, logits.softmax(1))
-            yield {"classify": cross_entropy(logits, self.targets[i])}
+            yield {"classify": cross_entropy(self.classify(feed, x, i), self.targets[i])}
 
 
 def pretrain(run: Run, config: Continued) -> nn.Module:

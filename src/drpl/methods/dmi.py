@@ -44,9 +44,7 @@ class Informative(Stage):
         for x, i in feed():
             whole = max(whole, len(i))
             if len(i) == whole:  # an incomplete last batch has another scale
-                logits = self.net(x)
-                feed.record(i, logits.softmax(1))
-                yield {"dmi": dmi(logits, self.targets[i])}
+                yield {"dmi": dmi(self.classify(feed, x, i), self.targets[i])}
 
 
 def dmi(logits: Tensor, targets: Tensor) -> Tensor:

@@ -65,8 +65,7 @@ class Forward(Stage):
             else:
                 self.transition.copy_(self.known)
         for x, i in feed():
-            logits = self.net(x)
-            feed.record(i, logits.softmax(1))
+            logits = self.classify(feed, x, i)
             yield {"forward": forward_loss(logits, self.labels[i], self.transition)}
 
 

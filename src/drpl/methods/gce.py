@@ -58,9 +58,7 @@ class Generalised(Stage):
             self.weights.copy_(probable(feed.predict_all(self.net), self.labels, c.k))
         bound = generalised(torch.tensor(c.k).log(), c.q) if c.truncate else 0
         for x, i in feed():
-            log_probs = self.net(x).log_softmax(1)
-            feed.record(i, log_probs.exp())
-            log_p = -label_losses(log_probs, self.labels[i])
+            log_p = -label_losses(self.classify(feed, x, i).log_softmax(1), self.labels[i])
             yield {"gce": (self.weights[i] * (generalised(log_p, c.q) - bound)).mean()}
 
 

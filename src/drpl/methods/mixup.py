@@ -35,9 +35,7 @@ class Mixup(Stage):
         """One pass."""
         for x, i in feed():
             x, t, main = mixup(x, self.targets[i], self.alpha, feed.rng)
-            logits = self.net(x)
-            feed.record(i[main], logits.softmax(1))
-            yield {"mixup": cross_entropy(logits, t)}
+            yield {"mixup": cross_entropy(self.classify(feed, x, i[main]), t)}
 
 
 def train(run: Run, config: Config) -> Outcome:

@@ -14,8 +14,6 @@ from drpl.methods.forward import Forward
 from drpl.noise.transition import transition_matrix
 from drpl.runs.run import OracleRun, Outcome
 
-ORACLE = True  # its run has the truth
-
 
 class Config(baseline.Config):
     """The baseline's schedule, and when the correction begins."""

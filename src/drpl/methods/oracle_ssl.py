@@ -11,8 +11,6 @@ from drpl.errors import TrainingError
 from drpl.methods.pseudo_label import FromSplit, train_semi_supervised
 from drpl.runs.run import OracleRun, Outcome
 
-ORACLE = True  # its run has the truth
-
 
 class Config(FromSplit):
     """DRPL's settings from the split on."""

@@ -57,15 +57,13 @@ class Pencil(Stage):
         c = self.config
         if feed.epoch < c.learn_from:
             for x, i in feed():
-                logits = self.net(x)
-                feed.record(i, logits.softmax(1))
+                logits = self.classify(feed, x, i)
                 yield {"given": functional.cross_entropy(logits, self.labels[i])}
         elif feed.epoch <= c.learn_until:
             yield from self.learn_labels(feed)
         else:
             for x, i in feed():
-                logits = self.net(x)
-                feed.record(i, logits.softmax(1))
+                logits = self.classify(feed, x, i)
                 yield {"classify": classification_loss(logits, self.y[i])}
 
     def learn_labels(self, feed: Feed) -> Iterator[Terms]:

@@ -50,8 +50,7 @@ class Bootstrap(Stage):
     def epoch(self, feed: Feed) -> Iterator[Terms]:
         """One pass."""
         for x, i in feed():
-            logits = self.net(x)
-            feed.record(i, logits.softmax(1))
+            logits = self.classify(feed, x, i)
             own = hard(logits) if self.kind == "hard" else soft(logits)
             yield {
                 "classify": self.beta * cross_entropy(logits, self.targets[i]),

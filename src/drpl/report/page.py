@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from drpl.errors import ConfigError
 from drpl.files import write_atomic
+from drpl.registry import is_oracle
 from drpl.report import page_tables as tables
 from drpl.report import text
 from drpl.report.figures import draw_case, draw_run
@@ -154,7 +155,7 @@ def _choose_detailed(runs: Sequence[Result]) -> list[Result]:
     chosen = []
     for mine in group_by_case(runs).values():
         methods = group_by_method([run for run in mine if run.finished])
-        able = [seeds for method, seeds in methods.items() if not method.startswith(text.ORACLE)]
+        able = [seeds for method, seeds in methods.items() if not is_oracle(method)]
         if able:
             chosen.append(max(able, key=_rate_detection)[0])
     return chosen or list(runs[:1])

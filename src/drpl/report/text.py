@@ -7,11 +7,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from drpl.registry import is_oracle
 from drpl.report.load import find_tracked, group_by_method, read_document, read_samples
 from drpl.report.numbers import Numbers, look_up, tag_name
 from drpl.runs.folder import Result
 
-ORACLE = "oracle_"  # methods whose name begins so know the truth
 RANKED = (  # figures that methods are ranked by: key, name, digits, unit
     ("accuracy.last", "accuracy after the last epoch", 2, " %"),
     ("detection.auroc", "AUROC of detection", 3, ""),
@@ -88,7 +88,7 @@ def _summarize_accuracy(numbers: Numbers, run: Result) -> Markup:
 def summarize_case(numbers: Numbers, runs: Sequence[Result]) -> list[Markup]:
     """What a comparison shows, in sentences: who is ahead, and whether that means anything."""
     methods = group_by_method([run for run in runs if run.finished])
-    able = {method: seeds for method, seeds in methods.items() if not method.startswith(ORACLE)}
+    able = {method: seeds for method, seeds in methods.items() if not is_oracle(method)}
     sentences = []
     for key, figure, digits, unit in RANKED:
         found = {m: [look_up(run.summary, key) for run in seeds] for m, seeds in able.items()}

@@ -52,57 +52,30 @@ class Display:
         if len(texts) > SHOWN:
             self.note(f"and {len(texts) - SHOWN} more, which result.json lists")
 
-    def stage(self, name: str, epochs: int, done: int) -> "StageDisplay":
-        """A new bar, or the head line of a stage."""
-        return StageDisplay(self, name, epochs, done)
-
-    def count(self, name: str, total: int) -> "CountDisplay":
-        """A new bar for a number of things to do."""
-        return CountDisplay(self, name, total)
+    def track(self, name: str, total: int, done: int = 0, unit: str = "") -> "ProgressLine":
+        """A new bar, or a line now and then, for `total` things of which some are done."""
+        return ProgressLine(self, name, total, done, unit)
 
 
-class StageDisplay:
-    """One stage's bar, or about ten lines."""
+class ProgressLine:
+    """How far something is: a bar in a terminal, about ten lines elsewhere."""
 
-    def __init__(self, display: Display, name: str, epochs: int, done: int) -> None:
-        self.display, self.name, self.epochs = display, name, epochs
-        self.began, self.first = time.monotonic(), done
+    def __init__(self, display: Display, name: str, total: int, done: int, unit: str) -> None:
+        self.display, self.name, self.total, self.unit = display, name, total, unit
+        self.began, self.first, self.done = time.monotonic(), done, done
         if display.bars:
-            self.task = display.bars.add_task(name, total=epochs, completed=done, state="")
+            self.task = display.bars.add_task(name, total=total, completed=done, state="")
 
-    def epoch(self, number: int, accuracy: float | None, loss: float) -> None:
-        """An epoch has ended."""
-        state = f"loss {loss:.3f}" + ("" if accuracy is None else f", accuracy {accuracy:.2f} %")
+    def move(self, done: int, state: str = "") -> None:
+        """Show that `done` of all are done now."""
+        tenths, self.done = self.done * 10 // self.total, done
         if self.display.bars:
-            self.display.bars.update(self.task, completed=number, state=state)
-        elif number == self.epochs or number % max(1, self.epochs // 10) == 0:
-            left = (time.monotonic() - self.began) / (number - self.first) * (self.epochs - number)
-            self.display.console.print(
-                f"{self.name}: epoch {number} of {self.epochs}, {state}, {left:.0f} s left",
-                soft_wrap=True,
-            )
-
-
-class CountDisplay:
-    """How many things are done: a bar, or about ten lines."""
-
-    def __init__(self, display: Display, name: str, total: int) -> None:
-        self.display, self.name, self.total = display, name, total
-        self.done, self.began = 0, time.monotonic()
-        if display.bars:
-            self.task = display.bars.add_task(name, total=total, state="")
-
-    def add(self, number: int) -> None:
-        """So many more are done."""
-        tenths = self.done * 10 // self.total
-        self.done += number
-        if self.display.bars:
-            self.display.bars.update(self.task, completed=self.done)
-        elif self.done * 10 // self.total > tenths:
-            left = (time.monotonic() - self.began) / self.done * (self.total - self.done)
-            self.display.console.print(
-                f"{self.name}: {self.done} of {self.total}, {left:.0f} s left", soft_wrap=True
-            )
+            self.display.bars.update(self.task, completed=done, state=state)
+        elif done * 10 // self.total > tenths:
+            left = (time.monotonic() - self.began) / (done - self.first) * (self.total - done)
+            text = [f"{self.unit}{done} of {self.total}", state, f"{left:.0f} s left"]
+            line = f"{self.name}: {', '.join(filter(None, text))}"
+            self.display.console.print(line, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from drpl.detection.split import Split
 from drpl.distributed import barrier, check_agreement, rank
 from drpl.errors import RunError
 from drpl.files import write_arrays, write_json
-from drpl.runs.display import Display, StageDisplay
+from drpl.runs.display import Display, ProgressLine
 from drpl.runs.experiment import Execution
 from drpl.runs.folder import append_history, drop_history
 from drpl.runs.loggers import Logs
@@ -66,7 +66,7 @@ class FolderDriver:
         if rank() == 0:
             drop_history(self._folder, name, after=progress.done)
             self._logs.follow()
-        shown = self._display.stage(name, schedule.epochs, progress.done)
+        shown = self._display.track(name, schedule.epochs, progress.done, "epoch ")
         saved = began = time.monotonic()
         open_feed = partial(make_feed, self._context, name, schedule.batch_size)
         for epoch in fit(stage, open_feed, schedule, optimizer, progress.done):
@@ -93,10 +93,11 @@ class FolderDriver:
         epoch: Epoch,
         accuracy: float | None,
         seconds: float,
-        shown: StageDisplay,
+        shown: ProgressLine,
     ) -> None:
         """Show an epoch to whoever looks, and write it into the history."""
-        shown.epoch(epoch.number, accuracy, sum(epoch.terms.values()))
+        tested = "" if accuracy is None else f", accuracy {accuracy:.2f} %"
+        shown.move(epoch.number, f"loss {sum(epoch.terms.values()):.3f}{tested}")
         if self._execution.on_epoch:
             self._execution.on_epoch(name, epoch.number)
         if rank() == 0:

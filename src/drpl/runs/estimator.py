@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays, to_pixels
+from drpl.files import read_arrays
 from drpl.runs import model
 from drpl.runs.execute import execute
 from drpl.runs.experiment import Execution, Experiment, Goal
@@ -97,8 +98,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
             execute(experiment, execution)
             self.model_ = model.load(folder)
-            with np.load(Path(folder) / "samples.npz") as table:
-                judged = dict(table)
+            judged = read_arrays(Path(folder) / "samples.npz")
         worst_first = np.lexsort((-judged["loss"], -judged["p_noisy"]))
         self.label_noise_ = judged["p_noisy"]
         self.suspicious_ = worst_first[judged["flagged"][worst_first]]

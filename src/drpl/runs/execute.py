@@ -16,7 +16,7 @@ from drpl.data.dataset import Dataset, Origin
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
-from drpl.files import read_json, write_atomic, write_json
+from drpl.files import read_arrays, read_json, write_atomic, write_json
 from drpl.networks.build import Builder
 from drpl.registry import DATASETS
 from drpl.runs import model
@@ -30,7 +30,6 @@ from drpl.runs.folder import (
     find_difference,
     list_splits,
     read_history,
-    read_split,
     sum_costs,
     write_samples,
 )
@@ -274,7 +273,7 @@ def _keep_images(folder: Path, train: Dataset, table: Arrays, splits: list[str])
     """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
     if len(train.images.shape) != 3:
         return
-    judged = [read_split(folder, stage)["noisy"] for stage in splits]
+    judged = [read_arrays(folder / "splits" / f"{stage}.npz")["noisy"] for stage in splits]
     ids = select_images(table, judged, len(train.classes)).ids
     pixels = train.images.load(torch.tensor(ids))
     write_gallery(folder / "gallery.npz", ids, pixels.cpu().numpy())
@@ -284,6 +283,6 @@ def _score_split(folder: Path, stage: str, wrong: Any) -> dict[str, Any]:
     """What a split decided and, where the truth is known, how well."""
     record = read_json(folder / "splits" / f"{stage}.json")
     if wrong is not None:
-        arrays = read_split(folder, stage)
+        arrays = read_arrays(folder / "splits" / f"{stage}.npz")
         record["detection"] = score(arrays["losses"], arrays["clean"], wrong)
     return record

@@ -21,7 +21,7 @@ from drpl.errors import ConfigError
 from drpl.files import digest, slugify
 from drpl.networks.build import CUSTOM, Builder
 from drpl.noise.inject import corrupt
-from drpl.registry import METHODS, find
+from drpl.registry import METHODS, find, is_oracle
 
 if TYPE_CHECKING:
     from drpl.runs.run import Outcome
@@ -47,7 +47,7 @@ class Method:
             return cls(Path(inspect.getfile(method)).stem, method, method)
         module = find("method", method, METHODS).load()
         detect = getattr(module, "detect_noise", module.train)
-        return cls(method, module.train, detect, getattr(module, "ORACLE", False))
+        return cls(method, module.train, detect, is_oracle(method))
 
 
 @dataclass(frozen=True)

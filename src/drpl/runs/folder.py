@@ -165,12 +165,6 @@ def list_splits(folder: Path, rows: list[Row]) -> list[str]:
     return [*(name for name in stages if name in known), *sorted(known - stages.keys())]
 
 
-def read_split(folder: Path, stage: str) -> Arrays:
-    """The per-sample tables of a split: losses, noisy, clean."""
-    with np.load(folder / "splits" / f"{stage}.npz") as arrays:
-        return dict(arrays)
-
-
 def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: Any) -> None:
     """`samples.csv` for people and `samples.npz` for programs."""
     import pandas as pd

@@ -11,7 +11,7 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import select
 from drpl.data.sources import ReadOptions, load, with_ood
 from drpl.errors import DataError
-from drpl.files import digest, read_json
+from drpl.files import digest, read_arrays, read_json
 from drpl.noise.inject import corrupt
 from drpl.registry import DATASETS
 from drpl.runs.experiment import as_splits
@@ -45,8 +45,7 @@ def reload_data(
         loaded = load(what, _merge_options(traced, model, read_options or ReadOptions()))
     else:
         loaded = as_splits(data)
-    with np.load(result.folder / "samples.npz") as arrays:
-        samples = dict(arrays)
+    samples = read_arrays(result.folder / "samples.npz")
     classes = tuple(result.summary["classes"])
     if len(loaded.train) != len(samples["given"]) or loaded.train.classes != classes:
         raise DataError(

@@ -24,9 +24,14 @@ class Stage(nn.Module):
         """Yield one mapping of loss terms per gradient step.
 
         When a `yield` returns, the step has been taken. Never yield inside `torch.no_grad()`.
-        Hand the predictions of plain images to `feed.record(i, probs)`: detectors live on them.
         """
         raise NotImplementedError
+
+    def classify(self, feed: Feed, x: Tensor, i: Tensor) -> Tensor:
+        """The network's logits for a batch; what it predicts is recorded as evidence. [B, C]"""
+        logits: Tensor = self.net(x)
+        feed.record(i, logits.softmax(1))
+        return logits
 
 
 class TableUpdate:

@@ -1,5 +1,6 @@
 """The page in a real browser: filters, keys, reloads, a killed server, and what comes of it."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,12 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 from playwright.sync_api import expect
 
-from drpl.cleaning.folder import Cleaned
-from drpl.cleaning.review.decisions import ActiveDecisions, read
+from drpl.cleaning.folder import VERDICTS, CleanedFolder
+from drpl.cleaning.review.decision_log import (
+    ActiveDecisions,
+    DecisionLog,
+    make_decision,
+    read_decisions,
+)
+from drpl.cleaning.review.page import write_page
 from tests.support.browser import Tab
-from tests.support.cleaned import CLASSES, make, rows
+from tests.support.cleaned import CLASSES, make, make_large, rows
 
 SHOTS = Path(__file__).parents[3] / "build" / "screenshots"
 DESK, PHONE = (1280, 800, False), (390, 844, True)
@@ -68,8 +76,8 @@ def expect_open(tab: Tab, dialog: str, *, opened: bool = True) -> None:
 
 
 def stands(folder: Path) -> dict[int, tuple[str, str]]:
-    every = ActiveDecisions(read(Cleaned.load(folder))).every()
-    return {number: (decision.action, decision.label) for number, decision in every.items()}
+    active = ActiveDecisions(read_decisions(CleanedFolder.load(folder))).by_image()
+    return {number: (decision.action, decision.label) for number, decision in active.items()}
 
 
 def selected(tab: Tab) -> int:
@@ -92,7 +100,7 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
     made = make(tmp_path, 1000)
     page = tab.page
     cards = page.locator(".card")
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     assert len(issues) >= 300
     with reviewing(made.folder) as (address, _):
         tab.open(address)
@@ -235,7 +243,7 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:
     made = make(tmp_path, 60)
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     second = int(issues.index[1])
     with reviewing(made.folder) as (address, _):
         tab.resize(390, 844)
@@ -255,6 +263,69 @@ def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:
     assert stands(made.folder) == {}
 
 
+def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
+    """What the page's script finds, beside what pandas does; with and without a server."""
+    made = make(tmp_path, 200)
+    cleaned = CleanedFolder.load(made.folder)
+    issues = cleaned.issues
+    with DecisionLog(cleaned) as log:
+        for number, action in zip(
+            issues.index, ["accept", "keep", "outside", "keep"], strict=False
+        ):
+            log.add(make_decision(cleaned, int(number), action, "", "Ann"))
+        log.undo(int(issues.index[3]), "Ann")
+    active = stands(made.folder)
+    actions = pd.Series({n: action for n, (action, _) in active.items()}).reindex(issues.index)
+    ranks = issues["given_label"].map(CLASSES.index), issues["verdict"].map(VERDICTS.index)
+    grouped = issues.assign(rank=ranks[0], kind=ranks[1])
+    wanted: dict[str, pd.DataFrame] = {
+        "sort: 'worst'": issues,
+        "sort: 'id'": issues.sort_index(),
+        "sort: 'confidence'": issues.sort_values("confidence", ascending=False, kind="stable"),
+        "sort: 'class'": grouped.sort_values(["rank", "kind"], kind="stable"),
+        "sort: 'id', state: 'undecided'": issues[actions.isna()].sort_index(),
+        "sort: 'worst', state: 'decided'": issues[actions.notna()],
+        "sort: 'worst', state: 'keep'": issues[actions == "keep"],
+    }
+    for column, name in (("given_label", "class"), ("suggested_label", "suggested"),
+                         ("verdict", "verdict")):  # fmt: skip
+        for value, some in issues.groupby(column, sort=False):
+            wanted[f"sort: 'worst', {name}: {json.dumps(value)}"] = some
+    both = (issues["given_label"] == CLASSES[1]) & (issues["verdict"] == "outside")
+    wanted[f"sort: 'id', class: '{CLASSES[1]}', verdict: 'outside'"] = issues[both].sort_index()
+    page = tmp_path / "page.html"
+    write_page(cleaned, page, "Eve")
+    with reviewing(made.folder) as (address, _):
+        for place in (address, page.as_uri()):
+            tab.open(place)
+            for query, table in wanted.items():
+                ids = tab.run(f"issues.select({{{query}}}).map((row) => row.id)")
+                assert ids == list(table.index), (place, query)
+            counts = tab.run("issues.count()")
+            for kind, column in (("given", "given_label"), ("verdict", "verdict")):
+                assert counts[kind] == issues[column].value_counts().to_dict()
+            state = {"accept": 1, "keep": 1, "outside": 1, "decided": 3}
+            assert counts["state"] == state | {"undecided": len(issues) - 3}
+            assert tab.run("decisions.last().id") == int(issues.index[2])
+        leave(tab)
+
+
+def test_a_hundred_thousand_issues_in_the_page(tab: Tab, tmp_path: Path) -> None:
+    with reviewing(make_large(tmp_path / "large", 100_000)) as (address, _):
+        tab.open(address)
+        for query in ("sort: 'worst'", "sort: 'class', verdict: 'outside'", "sort: 'confidence'"):
+            script = (
+                "(() => { const t = performance.now(); "
+                f"issues.select({{{query}}}); issues.count(); return performance.now() - t; }})()"
+            )
+            times = [tab.run(script) for _ in range(4)]  # the first one may have to sort
+            assert min(times) < 200, query
+            assert max(times) < 5000, query
+        tab.press("k")
+        expect_decided(tab, 1)
+        tab.errors.clear()  # its images are not there
+
+
 def test_the_page_without_server(tab: Tab, tmp_path: Path) -> None:
     evil = '<img src=x onerror="document.title=1">, é'
     made = make(tmp_path, 60)
@@ -268,7 +339,7 @@ def test_the_page_without_server(tab: Tab, tmp_path: Path) -> None:
     (made.folder / "data.json").write_text(
         about.replace('"ash"', f'"{evil.replace(chr(34), chr(92) + chr(34))}"')
     )
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     assert evil in set(issues["given_label"])
     file = tmp_path / "page.html"
     words = [sys.executable, "-m", "drpl", "review", str(made.folder)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from drpl.cleaning.folder import Cleaned
+from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review import page
 from tests.cleaning.test_apply import decide
 from tests.cli.test_cli import Mistake
@@ -26,7 +26,7 @@ def data_of(text: str) -> dict[str, Any]:
 
 def test_a_page_holds_all_it_needs(command: Command, tmp_path: Path) -> None:
     made = make(tmp_path, 60)
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     first = int(issues.index[0])
     decide(made.folder, (first, "keep", ""))
     answer = command("review", made.folder, "--page", "page.html", "--who", "Eve")
@@ -37,8 +37,8 @@ def test_a_page_holds_all_it_needs(command: Command, tmp_path: Path) -> None:
     assert "default-src 'none'" in text
     data = data_of(text)
     assert data["who"] == "Eve"
-    assert [row["id"] for row in data["rows"]] == list(issues.index)
-    assert data["rows"][0]["decision"]["action"] == "keep"
+    assert data["issues"]["index"] == list(issues.index)
+    assert [(line["id"], line["action"]) for line in data["decisions"]] == [(first, "keep")]
     near = {
         int(word)
         for cell in [*issues["near_given"], *issues["near_suggested"]]
@@ -52,11 +52,11 @@ def test_a_page_holds_all_it_needs(command: Command, tmp_path: Path) -> None:
 
 def test_names_cannot_break_out(tmp_path: Path) -> None:
     made = make(tmp_path)
-    cleaned = Cleaned.load(made.folder)
-    text = page.filled("", {"classes": [EVIL, *CLASSES]})
+    cleaned = CleanedFolder.load(made.folder)
+    text = page.fill_page("", {"classes": [EVIL, *CLASSES]})
     assert data_of(text)["classes"][0] == EVIL
-    assert text.count("<script>") == page.template().text.count("<script>")
-    assert page.described(cleaned, EVIL)["who"] == EVIL
+    assert text.count("<script>") == page.read_part("page.html").count("<script>")
+    assert page.describe(cleaned, EVIL)["who"] == EVIL
 
 
 def test_the_worst_of_too_many(
@@ -64,17 +64,15 @@ def test_the_worst_of_too_many(
 ) -> None:
     made = make(tmp_path, 60)
     monkeypatch.setattr(page, "MOST", 5)
-    issues = Cleaned.load(made.folder).issues
+    issues = CleanedFolder.load(made.folder).issues
     answer = command("review", made.folder, "--page", "page.html")
     assert f"with 5 issues, the worst of {len(issues)}" in answer.out
-    assert [row["id"] for row in data_of(Path("page.html").read_text())["rows"]] == list(
-        issues.index[:5]
-    )
+    assert data_of(Path("page.html").read_text())["issues"]["index"] == list(issues.index[:5])
 
 
 def test_import(command: Command, mistake: Mistake, tmp_path: Path) -> None:
     made = make(tmp_path)
-    number = Cleaned.load(made.folder).issues.index[0]
+    number = CleanedFolder.load(made.folder).issues.index[0]
     Path("d.csv").write_text(f"time,who,id,action,label,why\nt,Eve,{number},accept,,\n")
     assert "took in 1 decisions" in command("review", made.folder, "--import", "d.csv").out
     assert "0 decisions; 1 were there" in command("review", made.folder, "--import", "d.csv").out

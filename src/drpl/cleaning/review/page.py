@@ -7,93 +7,90 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from drpl.cleaning.folder import Cleaned
-from drpl.cleaning.review.decisions import ActiveDecisions, read
-from drpl.cleaning.review.pictures import picture
-from drpl.cleaning.review.table import Table
+import pandas as pd
+
+from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.review.decision_log import read_decisions
+from drpl.cleaning.review.thumbnails import encode_file
 from drpl.files import write_atomic
 
 MOST = 2000  # issues on a page without server
 SIDE, NEAR_SIDE = 224, 96  # pixels of its images, and of those they are compared with
-
-
-class Template(NamedTuple):
-    """The page without its data, and what the browser may do with it."""
-
-    text: str
-    rules: str  # of a Content-Security-Policy: its own style and script and nothing from outside
+SHOWN = ["path", "p_noisy", "confidence", "verdict", "near_given", "near_suggested"]
 
 
 @cache
-def template() -> Template:
-    """Read the page's file."""
-    text = files("drpl.cleaning.review").joinpath("page.html").read_text("utf-8")
-    hashes = {
-        name: base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
-        for name, body in re.findall(r"<(style|script)>(.*?)</\1>", text, re.DOTALL)
-    }
-    rules = "; ".join(
-        [
-            "default-src 'none'",
-            f"style-src 'sha256-{hashes['style']}'",
-            f"script-src 'sha256-{hashes['script']}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+def read_part(name: str) -> str:
+    """One of the page's files: page.html, page.css or page.js."""
+    return files("drpl.cleaning.review").joinpath(name).read_text("utf-8")
+
+
+@cache
+def build_policy() -> str:
+    """A Content-Security-Policy: the page's own style and script, and nothing from outside."""
+    style, script = (
+        base64.b64encode(hashlib.sha256(read_part(name).encode()).digest()).decode()
+        for name in ("page.css", "page.js")
     )
-    return Template(text, rules)
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
-def filled(head: str, data: dict[str, Any]) -> str:
+def fill_page(head: str, data: dict[str, Any]) -> str:
     """The page with its data, which no name of a class can break out of."""
-    encoded = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    first, second, last = re.split("@HEAD@|@DATA@", template().text, maxsplit=2)
-    return first + head + second + encoded + last
-
-
-def described(cleaned: Cleaned, who: str) -> dict[str, Any]:
-    """What the page must know before it asks for anything."""
-    return {
-        "name": cleaned.folder.resolve().name,
-        "classes": list(cleaned.classes),
-        "who": who,
+    parts = {
+        "@HEAD@": head,
+        "@STYLE@": read_part("page.css"),
+        "@SCRIPT@": read_part("page.js"),
+        "@DATA@": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
     }
+    return re.sub("|".join(parts), lambda found: parts[found[0]], read_part("page.html"))
 
 
-def write_page(cleaned: Cleaned, out: Path, who: str) -> int:
+def describe(cleaned: CleanedFolder, who: str) -> dict[str, Any]:
+    """What the page must know before it asks for anything."""
+    return {"name": cleaned.folder.resolve().name, "classes": list(cleaned.classes), "who": who}
+
+
+def encode_issues(cleaned: CleanedFolder, most: int | None = None) -> str:
+    """The issues as JSON, worst first, their classes by number: 100,000 are about 15 MB.
+
+    The page filters, sorts and counts them itself, with and without a server.
+    """
+    issues, numbers = cleaned.issues[:most], pd.Index(cleaned.classes)
+    labels = {
+        name: numbers.get_indexer(pd.Index(issues[f"{name}_label"]))
+        for name in ("given", "suggested")
+    }
+    return str(issues[SHOWN].assign(**labels).to_json(orient="split"))
+
+
+def write_page(cleaned: CleanedFolder, out: Path, who: str) -> int:
     """Write the page that needs no server; how many issues it shows."""
-    write_atomic(out, standalone(cleaned, who))
+    write_atomic(out, build_standalone(cleaned, who))
     return min(MOST, len(cleaned.issues))
 
 
-def script() -> str:
-    """The page's own program."""
-    (found,) = re.findall(r"<script>(.*?)</script>", template().text, re.DOTALL)
-    return str(found)
-
-
-def standalone(cleaned: Cleaned, who: str) -> str:
+def build_standalone(cleaned: CleanedFolder, who: str) -> str:
     """The page with the worst issues and their images inside."""
-    table = Table(cleaned, ActiveDecisions(read(cleaned)))
-    rows = [table.row(position) for position in range(min(MOST, len(table.ids)))]
-    near = {
-        number for row in rows for key in ("near_given", "near_suggested") for number in row[key]
-    }
-    sides = dict.fromkeys(near, NEAR_SIDE) | dict.fromkeys((row["id"] for row in rows), SIDE)
-    data = described(cleaned, who) | {
+    issues = cleaned.issues[:MOST]
+    near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
+    sides = dict.fromkeys(map(int, near), NEAR_SIDE) | dict.fromkeys(issues.index.tolist(), SIDE)
+    images = {number: encode_file(cleaned.image(number), side) for number, side in sides.items()}
+    data = describe(cleaned, who) | {
         "key": cleaned.fingerprint,  # keeps the decisions on one page apart from another's
-        "rows": rows,
-        "images": {number: embedded(cleaned, number, side) for number, side in sides.items()},
+        "issues": json.loads(encode_issues(cleaned, MOST)),
+        "decisions": [
+            line._asdict() for line in read_decisions(cleaned) if line.id in issues.index
+        ],
+        "images": {
+            number: f"data:{kind};base64,{base64.b64encode(content).decode()}"
+            for number, (content, kind) in images.items()
+        },
     }
-    rules = (
-        f'<meta http-equiv="Content-Security-Policy" content="{template().rules}; img-src data:">'
-    )
-    return filled(rules, data)
-
-
-def embedded(cleaned: Cleaned, number: int, side: int) -> str:
-    """An image as an address that holds it."""
-    image = picture(cleaned.image(number), side)
-    return f"data:{image.kind};base64,{base64.b64encode(image.content).decode()}"
+    policy = f"{build_policy()}; img-src data:"
+    return fill_page(f'<meta http-equiv="Content-Security-Policy" content="{policy}">', data)

@@ -12,25 +12,27 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from drpl.cleaning.review.decisions import DecisionLog, made
-from drpl.cleaning.review.page import described, filled, template
-from drpl.cleaning.review.pictures import picture
-from drpl.cleaning.review.table import Query, Table, shown
+from drpl.cleaning.review.decision_log import DecisionLog, make_decision
+from drpl.cleaning.review.page import build_policy, describe, encode_issues, fill_page
+from drpl.cleaning.review.thumbnails import encode_file
+from drpl.data.wordnet import parse_whole
 from drpl.errors import ConfigError, DataError, DrplError, StorageError
 from drpl.files import digest
 
-HOME = "127.0.0.1"
+HOSTS = ["127.0.0.1", "localhost"]  # another name that leads here is another site's
 SIDES = {"small": 256, "large": 1600}  # pixels a side
 LONGEST = 10_000  # bytes of a request
 HEADERS = {
-    "Content-Security-Policy": f"{template().rules}; img-src 'self' data:; connect-src 'self'; "
+    "Content-Security-Policy": f"{build_policy()}; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -41,7 +43,7 @@ HEADERS = {
 
 
 class Auth:
-    """Who may come in: who knows the token, and asks by the server's own name.
+    """Who may come in: who knows the token.
 
     The token is in the address that the command prints. The first visit leaves it in a cookie
     that no script can read and that no other site's request carries.
@@ -49,162 +51,132 @@ class Auth:
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self.cookie = f"drpl-review-{port}"  # browsers do not tell the cookies of two ports apart
         self.token = secrets.token_urlsafe(32)
-        self.tickets: set[str] = set()  # as good as the token, once
+        self.single_use: set[str] = set()  # tokens that are good for one visit
 
-    def address(self, *, once: bool = False) -> str:
-        """What to open. A program's words can be seen by everyone on a machine: those that start
-        a browser carry a ticket that is void as soon as it has been used."""
+    def make_address(self, *, once: bool = False) -> str:
+        """What to open. Everyone on a machine can see a program's arguments: those that start a
+        browser carry a token that is void as soon as it has been used."""
         token = secrets.token_urlsafe(32) if once else self.token
         if once:
-            self.tickets.add(token)
-        return f"http://{HOME}:{self.port}/?token={token}"
+            self.single_use.add(token)
+        return f"http://{HOSTS[0]}:{self.port}/?token={token}"
 
-    @property
-    def cookie(self) -> str:
-        """Its name; browsers do not tell the cookies of two ports apart."""
-        return f"drpl-review-{self.port}"
-
-    def refusal(self, request: Request) -> str | None:
+    def find_refusal(self, request: Request) -> str | None:
         """Why a request may not come in."""
-        names = [f"{name}:{self.port}" for name in (HOME, "localhost")]
-        if request.headers.get("host") not in names:
-            return "this server answers to its own address only"  # another name led here
-        known = same(request.cookies.get(self.cookie), self.token) or self.ticket(request)
-        if not known:
+        cookie = request.cookies.get(self.cookie, "")
+        if not _are_equal(cookie, self.token) and not self.find_token(request):
             return "open the address that `drpl review` printed"
-        origins = [f"http://{name}" for name in names]
+        origins = [f"http://{name}:{self.port}" for name in HOSTS]
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") not in origins:
             return "another site may not decide here"
         return None
 
-    def ticket(self, request: Request) -> str | None:
-        """What a first visit shows, if it is good."""
-        shown = request.query_params.get("token") if request.url.path == "/" else None
-        return next((good for good in (self.token, *self.tickets) if same(shown, good)), None)
+    def find_token(self, request: Request) -> str | None:
+        """The token in the address of a first visit, if it is good."""
+        shown = request.query_params.get("token", "") if request.url.path == "/" else ""
+        return next((t for t in (self.token, *self.single_use) if _are_equal(shown, t)), None)
 
 
-def same(shown: str | None, right: str) -> bool:
+def _are_equal(shown: str, right: str) -> bool:
     """Whether two secrets are equal; takes as long for every wrong one."""
-    return shown is not None and secrets.compare_digest(shown.encode(), right.encode())
+    return secrets.compare_digest(shown.encode(), right.encode())
 
 
-class AuthMiddleware:
-    """Lets in whom the door lets in, and sends the headers that keep the rest out."""
+class AuthMiddleware(BaseHTTPMiddleware):
+    """Lets in whom `auth` lets in, and sends the headers that keep the rest out."""
 
-    def __init__(self, app: ASGIApp, door: Auth) -> None:
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, auth: Auth) -> None:
+        super().__init__(app)
+        self.auth = auth
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """Answer one request."""
-
-        async def sealed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                headers.setdefault("Cache-Control", "no-store")
-            await send(message)
-
-        refusal = self.door.refusal(Request(scope))
-        app = PlainTextResponse(f"Refused: {refusal}.", 403) if refusal else self.app
-        await app(scope, receive, sealed)
+        refusal = self.auth.find_refusal(request)
+        response = (
+            PlainTextResponse(f"Refused: {refusal}.", 403) if refusal else await call_next(request)
+        )
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
 
 
 class ReviewAPI:
-    """The answers to the page's requests."""
+    """The answers to the page's requests. What is shown of the issues is the page's business."""
 
-    def __init__(self, book: DecisionLog, who: str, door: Auth) -> None:
-        self.book, self.who, self.door = book, who, door
-        self.cleaned = book.cleaned
-        self.table = Table(book.cleaned, book.standing)
+    def __init__(self, log: DecisionLog, who: str, auth: Auth) -> None:
+        self.log, self.who, self.auth = log, who, auth
+        self.cleaned = log.cleaned
+        self.issues = encode_issues(log.cleaned)  # once: they do not change
 
-    async def page(self, request: Request) -> Response:
+    async def show_page(self, request: Request) -> Response:
         """The page itself; a first visit gets the cookie.
 
         Without a redirection: a browser that was sent here by another program or site would not
         carry a strict cookie through one. The page takes the token out of the address.
         """
-        response = HTMLResponse(filled("", described(self.cleaned, self.who)))
-        if ticket := self.door.ticket(request):
-            self.door.tickets.discard(ticket)
+        response = HTMLResponse(fill_page("", describe(self.cleaned, self.who)))
+        if token := self.auth.find_token(request):
+            self.auth.single_use.discard(token)
             response.set_cookie(
-                self.door.cookie, self.door.token, httponly=True, samesite="strict", path="/"
+                self.auth.cookie, self.auth.token, httponly=True, samesite="strict", path="/"
             )
         return response
 
-    def issues(self, request: Request) -> Response:
-        """Some of the issues."""
-        ask = request.query_params
-        size = number(ask.get("size"), Query.size)
-        query = Query(
-            given=ask.get("class") or None,
-            suggested=ask.get("suggested") or None,
-            verdict=ask.get("verdict") or None,
-            state=ask.get("state") or None,
-            sort=ask.get("sort") or Query.sort,
-            start=number(ask.get("start"), number(ask.get("page"), 0) * size),
-            size=size,
-        )
-        return JSONResponse(self.table.page(query))
+    def list_issues(self, _: Request) -> Response:
+        """All issues."""
+        return Response(self.issues, media_type="application/json")
 
-    def progress(self, _: Request) -> Response:
-        """How far the review is, and how many issues are of each kind."""
-        return JSONResponse(self.table.progress() | {"counts": self.table.counts()})
+    def list_decisions(self, request: Request) -> Response:
+        """The lines of the log that the page does not have yet."""
+        since = parse_whole(request.query_params.get("since", "0"))
+        if since is None:
+            raise DataError("since must be a number of lines")
+        return self._answer(since)
 
     async def decide(self, request: Request) -> Response:
-        """Take a decision; the answer means that it is on the disk."""
-        asked = await body(request)
-        chosen, action, label = (asked.get(key) for key in ("id", "action", "label"))
-        if type(chosen) is not int or not isinstance(action, str) or action == "undo":
-            raise DataError("wanted are an id and an action")
+        """Take a decision, or take one back; the answer means that it is on the disk."""
+        asked = await _read_body(request)
+        number, action, label = (asked.get(key) for key in ("id", "action", "label"))
+        since = asked.get("since", 0)
+        if type(number) is not int or type(since) is not int or not isinstance(action, str):
+            raise DataError("wanted are an id and an action, and since as a number")
         if not isinstance(label, str | None):
             raise DataError("the label must be a text")
-        decision = made(self.cleaned, chosen, action, label or "", self.who)
-        await run_in_threadpool(self.book.add, decision)
-        return self.state(chosen)
+        if action == "undo":
+            await run_in_threadpool(self.log.undo, number, self.who)
+        else:
+            decision = make_decision(self.cleaned, number, action, label or "", self.who)
+            await run_in_threadpool(self.log.add, decision)
+        return self._answer(max(0, since))
 
-    async def undo(self, request: Request) -> Response:
-        """Take back the decision on an image, or the last of all."""
-        chosen = (await body(request)).get("id")
-        if chosen is not None and type(chosen) is not int:
-            raise DataError("the id must be a number")
-        taken = await run_in_threadpool(self.book.undo, chosen, self.who)
-        return self.state(taken.id if taken else None)
+    def _answer(self, since: int) -> Response:
+        lines = [line._asdict() for line in self.log.lines[since:]]
+        return JSONResponse({"start": since, "lines": lines})
 
-    def state(self, chosen: int | None) -> Response:
-        """What stands on an image now."""
-        if chosen is None:
-            return JSONResponse({"id": None, "progress": self.table.progress()})
-        self.table.refresh(chosen)
-        stands = shown(self.book.standing.on(chosen))
-        return JSONResponse({"id": chosen, "decision": stands, "progress": self.table.progress()})
-
-    def image(self, request: Request) -> Response:
+    def show_image(self, request: Request) -> Response:
         """An image by its id; browsers keep it, and ask whether it is still the same."""
-        chosen, side = request.path_params["id"], SIDES.get(request.path_params["size"])
-        if side is None or chosen not in self.cleaned.samples.index:
+        number, side = request.path_params["id"], SIDES.get(request.path_params["size"])
+        if side is None or number not in self.cleaned.samples.index:
             raise HTTPException(404)
-        path = self.cleaned.image(chosen)
-        tag = f'"{version(path, side)}"'
+        path = self.cleaned.image(number)
+        tag = _make_tag(path, side)
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        content, kind = picture(path, side)
+        content, kind = encode_file(path, side)
         return Response(content, media_type=kind, headers=headers)
 
 
-def application(book: DecisionLog, who: str, door: Auth) -> ASGIApp:
-    """The server's application, behind its door."""
-    desk = ReviewAPI(book, who, door)
-    routes = [
-        Route("/", desk.page),
-        Route("/api/issues", desk.issues),
-        Route("/api/progress", desk.progress),
-        Route("/api/decide", desk.decide, methods=["POST"]),
-        Route("/api/undo", desk.undo, methods=["POST"]),
-        Route("/image/{size}/{id:int}", desk.image),
-    ]
-    return AuthMiddleware(Starlette(routes=routes, exception_handlers={DrplError: on_error}), door)
+def _make_tag(path: Path | None, side: int) -> str:
+    """An ETag that changes with the file."""
+    try:
+        state = path.stat() if path else None
+    except OSError:
+        state = None
+    changed = state and (state.st_mtime_ns, state.st_size)
+    return f'"{digest(repr((str(path), side, changed)).encode())}"'
 
 
 async def on_error(_: Request, error: Exception) -> Response:
@@ -212,7 +184,7 @@ async def on_error(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 507 if isinstance(error, StorageError) else 400)
 
 
-async def body(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request) -> dict[str, Any]:
     """The JSON object that a request carries."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415)
@@ -230,45 +202,41 @@ async def body(request: Request) -> dict[str, Any]:
     return asked
 
 
-def number(text: str | None, default: int) -> int:
-    """A number from 0 on that an address holds."""
-    if not text:
-        return default
-    if not text.isdecimal() or len(text) > 9:
-        raise DataError(f"{text!r} is no number")
-    return int(text)
-
-
-def version(path: Path | None, side: int) -> str:
-    """Changes with the file."""
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        found = None
-    state = (found.st_mtime_ns, found.st_size) if found else None
-    return digest(repr((str(path), side, state)).encode())
-
-
 @contextmanager
-def listening(port: int) -> Iterator[socket.socket]:
+def open_socket(port: int) -> Iterator[socket.socket]:
     """A socket that only this machine can reach; port 0 takes any free one."""
-    with socket.socket() as taken:
+    with socket.socket() as opened:
         if sys.platform != "win32":  # there it would let another program take the same port
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            taken.bind((HOME, port))
+            opened.bind((HOSTS[0], port))
         except OSError as error:
             raise ConfigError(
                 f"port {port} cannot be used: {error.strerror}; choose another"
             ) from None
-        taken.listen()
-        yield taken
+        opened.listen()
+        yield opened
 
 
-def server(book: DecisionLog, who: str, door: Auth) -> uvicorn.Server:
+def build_server(log: DecisionLog, who: str, auth: Auth) -> uvicorn.Server:
     """What answers on that socket, until Ctrl-C, once it is run."""
+    api = ReviewAPI(log, who, auth)
+    app = Starlette(
+        routes=[
+            Route("/", api.show_page),
+            Route("/api/issues", api.list_issues),
+            Route("/api/decisions", api.list_decisions),
+            Route("/api/decide", api.decide, methods=["POST"]),
+            Route("/image/{size}/{id:int}", api.show_image),
+        ],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False),
+            Middleware(AuthMiddleware, auth=auth),
+        ],
+        exception_handlers={DrplError: on_error},
+    )
     config = uvicorn.Config(
-        application(book, who, door),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,

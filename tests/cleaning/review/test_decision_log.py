@@ -5,41 +5,41 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drpl.cleaning.folder import Cleaned, csv_text
-from drpl.cleaning.review.decisions import (
+from drpl.cleaning.folder import CleanedFolder, format_csv
+from drpl.cleaning.review.decision_log import (
     ActiveDecisions,
     Decision,
     DecisionLog,
-    made,
-    parsed,
-    read,
-    take_in,
-    whole_lines,
+    import_decisions,
+    make_decision,
+    measure_whole_lines,
+    parse_file,
+    read_decisions,
 )
 from drpl.errors import DataError, RunError, StorageError
 from tests.support.cleaned import CLASSES, make, rows
 
 
 @pytest.fixture
-def cleaned(tmp_path: Path) -> Cleaned:
-    return Cleaned.load(make(tmp_path).folder)
+def cleaned(tmp_path: Path) -> CleanedFolder:
+    return CleanedFolder.load(make(tmp_path).folder)
 
 
-def first(cleaned: Cleaned, count: int) -> list[int]:
+def first(cleaned: CleanedFolder, count: int) -> list[int]:
     return [int(number) for number in cleaned.issues.index[:count]]
 
 
-def test_decisions_are_on_disk_when_add_returns(cleaned: Cleaned) -> None:
+def test_decisions_are_on_disk_when_add_returns(cleaned: CleanedFolder) -> None:
     a, b, c, d = first(cleaned, 4)
-    with DecisionLog(cleaned) as book:
+    with DecisionLog(cleaned) as log:
         for number, action, label in (
             (a, "accept", ""),
             (b, "keep", ""),
             (c, "relabel", CLASSES[3]),
             (d, "outside", ""),
         ):
-            book.add(made(cleaned, number, action, label, "Ann, B."))
-            assert read(cleaned)[-1].id == number  # with the book still open
+            log.add(make_decision(cleaned, number, action, label, "Ann, B."))
+            assert read_decisions(cleaned)[-1].id == number  # with the log still open
     lines = rows(cleaned.folder / "decisions.csv")
     assert [line["action"] for line in lines] == ["accept", "keep", "relabel", "outside"]
     assert [line["label"] for line in lines] == [
@@ -50,44 +50,48 @@ def test_decisions_are_on_disk_when_add_returns(cleaned: Cleaned) -> None:
     assert lines[0]["why"].startswith("accepted suggestion, p_noisy ")
 
 
-def test_an_undo_brings_back_what_was_before(cleaned: Cleaned) -> None:
+def test_an_undo_brings_back_what_was_before(cleaned: CleanedFolder) -> None:
     a, b = first(cleaned, 2)
-    with DecisionLog(cleaned) as book:
-        assert book.undo(None, "Ann") is None
-        book.add(made(cleaned, a, "keep", "", "Ann"))
-        book.add(made(cleaned, a, "accept", "", "Ann"))
-        book.add(made(cleaned, b, "outside", "", "Ann"))
-        assert book.undo(a, "Ann") is not None
-        assert book.standing.on(a).action == "keep"  # type: ignore[union-attr]
-        assert book.undo(None, "Ann").id == b  # type: ignore[union-attr]
-        assert book.undo(None, "Ann").id == a  # type: ignore[union-attr]
-        assert book.undo(None, "Ann") is None
-        assert book.undo(a, "Ann") is None
-    assert ActiveDecisions(read(cleaned)).every() == {}
-    assert len(read(cleaned)) == 6  # nothing was ever taken out of the file
+    with DecisionLog(cleaned) as log:
+        nothing = pytest.raises(DataError, match=f"no decision on image {a} to take back")
+        with nothing:
+            log.undo(a, "Ann")
+        log.add(make_decision(cleaned, a, "keep", "", "Ann"))
+        log.add(make_decision(cleaned, a, "accept", "", "Ann"))
+        log.add(make_decision(cleaned, b, "outside", "", "Ann"))
+        log.undo(a, "Ann")
+        assert log.active.by_image()[a].action == "keep"
+        assert log.lines[-1].why == "took back: accept"
+        log.undo(b, "Ann")
+        log.undo(a, "Ann")
+        assert log.active.by_image() == {}
+        with nothing:
+            log.undo(a, "Ann")
+    assert ActiveDecisions(read_decisions(cleaned)).by_image() == {}
+    assert len(read_decisions(cleaned)) == 6  # nothing was ever taken out of the file
 
 
-def test_a_crash_tears_one_line_at_most(cleaned: Cleaned) -> None:
+def test_a_crash_tears_one_line_at_most(cleaned: CleanedFolder) -> None:
     """Cut after every byte: what was written whole is read, and the next line is whole again."""
     numbers = first(cleaned, 3)
     path = cleaned.folder / "decisions.csv"
-    with DecisionLog(cleaned) as book:
+    with DecisionLog(cleaned) as log:
         ends = []
         for number in numbers:
-            book.add(made(cleaned, number, "relabel", CLASSES[2], 'a "b",\nc'))
+            log.add(make_decision(cleaned, number, "relabel", CLASSES[2], 'a "b",\nc'))
             ends.append(path.stat().st_size)
     data = path.read_bytes()
     for cut in range(len(data) + 1):
         path.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends)
-        assert [decision.id for decision in read(cleaned)] == numbers[:whole]
+        assert [decision.id for decision in read_decisions(cleaned)] == numbers[:whole]
         if cut % 7 == 0 or cut + 1 in ends:
-            with DecisionLog(cleaned) as book:
-                book.add(made(cleaned, numbers[0], "keep", "", "d"))
-            assert [d.id for d in read(cleaned)] == [*numbers[:whole], numbers[0]]
+            with DecisionLog(cleaned) as log:
+                log.add(make_decision(cleaned, numbers[0], "keep", "", "d"))
+            assert [d.id for d in read_decisions(cleaned)] == [*numbers[:whole], numbers[0]]
 
 
-def test_what_is_cut_off_is_kept_aside(cleaned: Cleaned) -> None:
+def test_what_is_cut_off_is_kept_aside(cleaned: CleanedFolder) -> None:
     path = cleaned.folder / "decisions.csv"
     with DecisionLog(cleaned):
         pass
@@ -107,14 +111,14 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 )
 @given(st.lists(st.tuples(names, names, names), max_size=5))
 def test_any_text_survives(tmp_path: Path, texts: list[tuple[str, str, str]]) -> None:
-    log = [Decision("t", who, 1, "relabel", label, why) for who, label, why in texts]
+    lines = [Decision("t", who, 1, "relabel", label, why) for who, label, why in texts]
     path = tmp_path / "any.csv"
-    path.write_bytes(csv_text([Decision._fields, *log]).encode())
-    assert list(parsed(path)) == log
-    assert whole_lines(path.read_bytes()) == path.stat().st_size
+    path.write_bytes(format_csv([Decision._fields, *lines]).encode())
+    assert list(parse_file(path)) == lines
+    assert measure_whole_lines(path.read_bytes()) == path.stat().st_size
 
 
-def test_one_at_a_time(cleaned: Cleaned) -> None:
+def test_one_at_a_time(cleaned: CleanedFolder) -> None:
     taken = pytest.raises(StorageError, match="being reviewed by another")
     with DecisionLog(cleaned), taken, DecisionLog(cleaned):
         pass
@@ -122,11 +126,13 @@ def test_one_at_a_time(cleaned: Cleaned) -> None:
         pass
 
 
-def test_a_full_disk_leaves_no_half_line(cleaned: Cleaned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_half_line(
+    cleaned: CleanedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b = first(cleaned, 2)
-    with DecisionLog(cleaned) as book:
-        book.add(made(cleaned, a, "keep", "", "Ann"))
-        before = book.path.read_bytes()
+    with DecisionLog(cleaned) as log:
+        log.add(make_decision(cleaned, a, "keep", "", "Ann"))
+        before = log.path.read_bytes()
 
         def full(_: int) -> None:
             raise OSError(28, "No space left on device")
@@ -134,14 +140,14 @@ def test_a_full_disk_leaves_no_half_line(cleaned: Cleaned, monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
             with pytest.raises(StorageError, match="No space left"):
-                book.add(made(cleaned, b, "keep", "", "Ann"))
-        assert book.path.read_bytes() == before
-        assert book.standing.on(b) is None
-        book.add(made(cleaned, b, "accept", "", "Ann"))
-    assert [decision.action for decision in read(cleaned)] == ["keep", "accept"]
+                log.add(make_decision(cleaned, b, "keep", "", "Ann"))
+        assert log.path.read_bytes() == before
+        assert b not in log.active.by_image()
+        log.add(make_decision(cleaned, b, "accept", "", "Ann"))
+    assert [decision.action for decision in read_decisions(cleaned)] == ["keep", "accept"]
 
 
-def test_decisions_that_make_no_sense(cleaned: Cleaned) -> None:
+def test_decisions_that_make_no_sense(cleaned: CleanedFolder) -> None:
     number = first(cleaned, 1)[0]
     clean = next(i for i in cleaned.samples.index if i not in cleaned.issues.index)
     for (image, action, label), sentence in (
@@ -152,7 +158,7 @@ def test_decisions_that_make_no_sense(cleaned: Cleaned) -> None:
         ((number, "relabel", ""), "is not a class"),
     ):
         with pytest.raises(DataError, match=sentence):
-            made(cleaned, image, action, label, "Ann")
+            make_decision(cleaned, image, action, label, "Ann")
 
 
 HEAD = "time,who,id,action,label,why\n"
@@ -170,13 +176,13 @@ HEAD = "time,who,id,action,label,why\n"
         (HEAD + "t,Ann,0,accept,,\n", "lacks its label"),
     ],
 )
-def test_a_file_spoilt_by_hand(cleaned: Cleaned, text: str, sentence: str) -> None:
+def test_a_file_spoilt_by_hand(cleaned: CleanedFolder, text: str, sentence: str) -> None:
     (cleaned.folder / "decisions.csv").write_text(text)
     with pytest.raises(RunError, match=sentence):
-        read(cleaned)
+        read_decisions(cleaned)
 
 
-def test_taking_in_an_exported_file(cleaned: Cleaned, tmp_path: Path) -> None:
+def test_taking_in_an_exported_file(cleaned: CleanedFolder, tmp_path: Path) -> None:
     a, b = first(cleaned, 2)
     path = tmp_path / "decisions (1).csv"
     path.write_text(
@@ -184,14 +190,14 @@ def test_taking_in_an_exported_file(cleaned: Cleaned, tmp_path: Path) -> None:
         f'2026-01-01T00:00:00.002Z,Eve,{b},relabel,"birch, white",\n'
         f"2026-01-01T00:00:00.003Z,Eve,{b},undo,,\n"
     )
-    with DecisionLog(cleaned) as book:
-        assert take_in(book, path) == (3, 0)
-        assert take_in(book, path) == (0, 3)  # twice is once
-    stands = ActiveDecisions(read(cleaned)).every()
-    assert list(stands) == [a]
-    assert stands[a].label == cleaned.issues.at[a, "suggested_label"]
-    assert stands[a].why.startswith("accepted suggestion")
+    with DecisionLog(cleaned) as log:
+        assert import_decisions(log, path) == (3, 0)
+        assert import_decisions(log, path) == (0, 3)  # twice is once
+    active = ActiveDecisions(read_decisions(cleaned)).by_image()
+    assert list(active) == [a]
+    assert active[a].label == cleaned.issues.at[a, "suggested_label"]
+    assert active[a].why.startswith("accepted suggestion")
     path.write_text(HEAD + f"t,Eve,{a},keep,,\nt,Eve,4000,keep,,\n")
-    with DecisionLog(cleaned) as book, pytest.raises(DataError, match="4000"):
-        take_in(book, path)
-    assert len(read(cleaned)) == 3  # all of a file or nothing
+    with DecisionLog(cleaned) as log, pytest.raises(DataError, match="4000"):
+        import_decisions(log, path)
+    assert len(read_decisions(cleaned)) == 3  # all of a file or nothing

@@ -5,16 +5,18 @@ import io
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
-from drpl.cleaning.folder import Cleaned, csv_text, now
+from drpl.cleaning.folder import CleanedFolder, format_csv, read_clock
 from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, RunError, StorageError, did_you_mean
 from drpl.files import explain_write_errors, write_atomic
 
+FILE = "decisions.csv"
 ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
 
 
@@ -33,72 +35,55 @@ class ActiveDecisions:
     """The decisions that hold: an undo takes back the last one on its image."""
 
     def __init__(self, log: Iterable[Decision] = ()) -> None:
-        self.order: dict[int, Decision] = {}  # by their place among all that were made
-        self.places: dict[int, list[int]] = {}  # of each image's decisions
-        self.count = 0
+        self.stacks: dict[int, list[Decision]] = {}  # of each image, the one that holds last
         for decision in log:
             self.add(decision)
 
     def add(self, decision: Decision) -> None:
-        """Reckon with one more."""
-        places = self.places.setdefault(decision.id, [])
+        """Follow the log by one line."""
+        stack = self.stacks.setdefault(decision.id, [])
         if decision.action != "undo":
-            self.order[self.count] = decision
-            places.append(self.count)
-            self.count += 1
-        elif places:
-            del self.order[places.pop()]
+            stack.append(decision)
+        elif stack:
+            stack.pop()
 
-    def on(self, number: int) -> Decision | None:
-        """The decision on an image, if there is one."""
-        places = self.places.get(number)
-        return self.order[places[-1]] if places else None
-
-    def last(self) -> Decision | None:
-        """The one that was made last."""
-        return next(reversed(self.order.values()), None)
-
-    def every(self) -> dict[int, Decision]:
+    def by_image(self) -> dict[int, Decision]:
         """The decision on each image that has one."""
-        return {number: self.order[places[-1]] for number, places in self.places.items() if places}
+        return {number: stack[-1] for number, stack in self.stacks.items() if stack}
 
 
 class DecisionLog:
     """`decisions.csv`, opened to add to it; one process at a time may."""
 
-    def __init__(self, cleaned: Cleaned) -> None:
+    def __init__(self, cleaned: CleanedFolder) -> None:
         self.cleaned = cleaned
-        self.path = cleaned.folder / "decisions.csv"
+        self.path = cleaned.folder / FILE
         self.lock = FileLock(f"{self.path}.lock", timeout=0, thread_local=False)
         self.turn = threading.RLock()  # one line at a time
 
     def __enter__(self) -> Self:
-        with explain_write_errors(self.path):
+        with explain_write_errors(self.path), ExitStack() as opened:
             try:
-                self.lock.acquire()
+                opened.enter_context(self.lock)
             except Timeout:
                 raise StorageError(
                     f"{self.cleaned.folder} is being reviewed by another `drpl review`; "
                     "close that one first"
                 ) from None
-            try:
-                self.log = read(self.cleaned)
-                self.standing = ActiveDecisions(self.log)
-                self._mend()
-                self.file = self.path.open("r+b", buffering=0)
-                self.end = self.file.seek(0, os.SEEK_END)
-            except BaseException:
-                self.lock.release()
-                raise
+            self.lines = read_decisions(self.cleaned)
+            self.active = ActiveDecisions(self.lines)
+            self._mend()
+            self.file = opened.enter_context(self.path.open("r+b", buffering=0))
+            self.end = self.file.seek(0, os.SEEK_END)
+            self.opened = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
-        self.lock.release()
+        self.opened.close()
 
     def add(self, decision: Decision) -> None:
         """Write a decision; when this returns it is on the disk."""
-        line = csv_text([decision]).encode()
+        line = format_csv([decision]).encode()
         with self.turn, explain_write_errors(self.path):
             try:
                 self.file.seek(self.end)
@@ -110,31 +95,30 @@ class DecisionLog:
                 self.file.truncate(self.end)  # half a line must not precede the next one
                 raise
             self.end += len(line)
-            self.log.append(decision)
-            self.standing.add(decision)
+            self.lines.append(decision)
+            self.active.add(decision)
 
-    def undo(self, number: int | None, who: str) -> Decision | None:
-        """Take back the last decision on an image, or of all; that one, if there was any."""
+    def undo(self, number: int, who: str) -> None:
+        """Take back the decision that holds on an image; the one before it holds again."""
         with self.turn:
-            taken = self.standing.last() if number is None else self.standing.on(number)
-            if taken is not None:
-                self.add(Decision(now(), who, taken.id, "undo", "", f"took back: {taken.action}"))
-        return taken
+            stack = self.active.stacks.get(number)
+            if not stack:
+                raise DataError(f"there is no decision on image {number} to take back")
+            why = f"took back: {stack[-1].action}"
+            self.add(Decision(read_clock(), who, number, "undo", "", why))
 
     def _mend(self) -> None:
         """Cut off a line that was torn by a crash; begin the file if there is none."""
         data = self.path.read_bytes() if self.path.exists() else b""
-        kept = whole_lines(data)
+        kept = measure_whole_lines(data)
         if kept < len(data):  # not thrown away: someone may have edited the file by hand
             write_atomic(self.path.with_name("decisions.torn"), data[kept:])
-        if kept == 0:
-            write_atomic(self.path, csv_text([Decision._fields]))
-        elif kept < len(data):
-            write_atomic(self.path, data[:kept])
+        if kept < len(data) or not data:
+            write_atomic(self.path, data[:kept] or format_csv([Decision._fields]))
 
 
-def made(
-    cleaned: Cleaned, number: int, action: str, label: str, who: str, *, time: str = ""
+def make_decision(
+    cleaned: CleanedFolder, number: int, action: str, label: str, who: str, *, time: str = ""
 ) -> Decision:
     """A decision on one of the issues, checked, with the label that it gives and the reason."""
     if action not in ACTIONS:
@@ -152,42 +136,43 @@ def made(
         "outside": ("", f"none of the classes, {evidence}"),
         "undo": ("", "took back"),
     }[action]
-    return Decision(time or now(), who, number, action, label, why)
+    return Decision(time or read_clock(), who, number, action, label, why)
 
 
-def read(cleaned: Cleaned) -> list[Decision]:
+def read_decisions(cleaned: CleanedFolder) -> list[Decision]:
     """Every whole line of `decisions.csv`; none if there is no such file."""
-    path = cleaned.folder / "decisions.csv"
+    path = cleaned.folder / FILE
     if not path.exists():
         return []
-    log = list(parsed(path))
-    for decision in log:
+    lines = list(parse_file(path))
+    for decision in lines:
         if decision.id not in cleaned.samples.index:
             raise RunError(f"{path}: samples.csv has no image {decision.id}")
         if decision.label and decision.label not in cleaned.classes:
             raise RunError(f"{path}: {decision.label!r} is not a class of data.json")
         if decision.action in ("accept", "relabel") and not decision.label:
             raise RunError(f"{path}: the decision on image {decision.id} lacks its label")
-    return log
+    return lines
 
 
-def take_in(book: DecisionLog, path: Path) -> tuple[int, int]:
+def import_decisions(log: DecisionLog, path: Path) -> tuple[int, int]:
     """Add what a page without server exported; how many lines were new, and how many not."""
-    cleaned = book.cleaned
-    lines = list(parsed(path, repair=False))
-    checked = [made(cleaned, d.id, d.action, d.label, d.who, time=d.time) for d in lines]
-    known = {decision[:4] for decision in book.log}
-    new = [decision for decision in checked if decision[:4] not in known]
-    for decision in new:
-        book.add(decision)
-    return len(new), len(checked) - len(new)
+    known = {decision[:4] for decision in log.lines}
+    lines = [
+        make_decision(log.cleaned, line.id, line.action, line.label, line.who, time=line.time)
+        for line in parse_file(path, repair=False)
+    ]
+    new = [line for line in lines if line[:4] not in known]
+    for line in new:
+        log.add(line)
+    return len(new), len(lines) - len(new)
 
 
-def parsed(path: Path, *, repair: bool = True) -> Iterator[Decision]:
-    """The lines of such a file; a last one that a crash tore is left out."""
+def parse_file(path: Path, *, repair: bool = True) -> Iterator[Decision]:
+    """The lines of such a file; with `repair`, without a last one that a crash tore."""
     try:
         data = path.read_bytes()
-        text = (data[: whole_lines(data)] if repair else data).decode("utf-8-sig")
+        text = (data[: measure_whole_lines(data)] if repair else data).decode("utf-8-sig")
         head, *rows = list(csv.reader(io.StringIO(text, newline=""), strict=True)) or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunError(f"cannot read {path}: {error}") from error
@@ -201,8 +186,8 @@ def parsed(path: Path, *, repair: bool = True) -> Iterator[Decision]:
         yield Decision(row[0], row[1], int(row[2]), *row[3:])
 
 
-def whole_lines(data: bytes) -> int:
-    """How many bytes hold whole lines: a break of lines inside quotes ends none."""
+def measure_whole_lines(data: bytes) -> int:
+    """How many bytes hold whole lines: a line break inside quotes ends none."""
     end = position = quotes = 0
     for line in data.splitlines(keepends=True):
         position += len(line)

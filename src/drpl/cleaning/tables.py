@@ -1,0 +1,95 @@
+"""The tables that `drpl clean` writes: suspicious samples, confusions, doubted classes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from drpl.cleaning.estimate import Rate, estimate_truth
+from drpl.cleaning.judge import Judgement
+from drpl.data.dataset import Dataset
+from drpl.data.decoding import to_picture
+from drpl.files import write_atomic
+from drpl.noise.transition import transition_matrix
+from drpl.report.noise_figure import draw_noise
+from drpl.report.table import to_csv
+
+PAIRS = 10  # confusions that are kept
+
+
+def build_issues(run: Judgement, train: Dataset, rate: Rate, losses: pd.Series) -> pd.DataFrame:
+    """The suspicious samples, worst first."""
+    index = run.issues.nonzero().flatten()
+    given, (confidence, suggested) = run.given[index], (value[index] for value in run.best)
+    names = np.array(train.classes, dtype=object)
+    table = pd.DataFrame(
+        {
+            "id": index.numpy(),
+            "path": [train.paths[i] if train.paths else "" for i in index.tolist()],
+            "given_label": names[given.numpy()],
+            "suggested_label": names[suggested.numpy()],
+            "p_noisy": run.rescale_posterior(rate.value)[index].numpy(),
+            "confidence": confidence.double().numpy(),
+            "verdict": [run.verdicts[i] for i in index.tolist()],
+            "outlier_score": run.outlier_score[index].double().numpy(),
+            "near_given": run.find_near(index, given),
+            "near_suggested": run.find_near(index, suggested),
+            "loss": losses.to_numpy()[index.numpy()],
+        }
+    )
+    order = ["p_noisy", "loss", "id"]
+    return table.sort_values(order, ascending=[False, False, True], kind="stable")
+
+
+def write_matrix(folder: Path, train: Dataset, run: Judgement) -> NDArray[np.float64]:
+    """P(given | true) as CSV and picture, beside the true one where that is known."""
+    matrix = _write_matrix(folder / "noise-matrix.csv", train, *estimate_truth(run))
+    title = f"Estimated from {len(train):,} samples: P(given label | true class)"
+    image = draw_noise(title, matrix, train.classes, train.classes, [])
+    write_atomic(folder / "noise-matrix.png", image)
+    if truth := train.truth:
+        path = folder / "noise-matrix-true.csv"
+        _write_matrix(path, train, truth.labels, truth.in_distribution)
+    return matrix
+
+
+def _write_matrix(path: Path, train: Dataset, true: Tensor, inside: Tensor) -> NDArray[np.float64]:
+    names = list(train.classes)
+    matrix = transition_matrix(true[inside], train.labels[inside], len(names)).numpy()
+    table = pd.DataFrame(matrix, pd.Index(names, name="true"), names)
+    write_atomic(path, to_csv(table.reset_index()))
+    return matrix
+
+
+def write_images(folder: Path, train: Dataset, issues: pd.DataFrame) -> None:
+    """The issues and their neighbours as files, for data that are none."""
+    near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
+    wanted = sorted({*issues["id"].tolist(), *map(int, near)})
+    folder.mkdir(exist_ok=True)
+    for part in torch.tensor(wanted, dtype=torch.int64).split(512):
+        for number, pixels in zip(part.tolist(), train.images.load(part), strict=True):
+            Image.fromarray(to_picture(pixels)).save(folder / f"{number}.png")
+
+
+def count_by_class(train: Dataset, run: Judgement) -> list[dict[str, Any]]:
+    """For each class, how many samples are called so and how many of these labels are doubted."""
+    counts = torch.bincount(train.labels, minlength=len(train.classes)).tolist()
+    wrong = torch.bincount(train.labels[run.issues], minlength=len(train.classes)).tolist()
+    rows = zip(train.classes, counts, wrong, strict=True)
+    return [{"name": name, "samples": n, "issues": k, "share": k / n} for name, n, k in rows]
+
+
+def rank_pairs(matrix: NDArray[np.float64], classes: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What is mistaken for what, most often first."""
+    shares = np.where(np.eye(len(classes), dtype=bool), -1, matrix)
+    worst = np.argsort(-shares, axis=None, kind="stable")[: min(PAIRS, shares.size - len(classes))]
+    places = zip(*np.unravel_index(worst, shares.shape), strict=True)
+    return [
+        {"true": classes[true], "given": classes[given], "share": float(shares[true, given])}
+        for true, given in places
+    ]

@@ -1,0 +1,29 @@
+from drpl.cleaning.summary import describe_findings
+
+
+def test_the_summary() -> None:
+    figures = {
+        "samples": 1000,
+        "noise rate": {"value": 0.2, "low": 0.18, "high": 0.22},
+        "issues": 190,
+        "verdicts": {"mislabelled": 150, "outside": 40, "ambiguous": 0},
+        "classes": [
+            {"name": "cat", "samples": 500, "issues": 160, "share": 0.32},
+            {"name": "dog", "samples": 500, "issues": 30, "share": 0.06},
+        ],
+        "pairs": [
+            {"true": "dog", "given": "cat", "share": 0.25},
+            {"true": "cat", "given": "dog", "share": 0.001},
+        ],
+        "repeats": 1,
+        "notes": ["left out x.jpg: broken"],
+    }
+    text = " ".join(describe_findings(figures))
+    for part in ("20.0%", "18.0%", "190", "150 look like another class and 40 look like none",
+                 "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)", "--repeats",
+                 "left out x.jpg"):  # fmt: skip
+        assert part in text
+    assert "could be either" not in text
+    assert "cat as dog" not in text
+    figures["verdicts"] = {"mislabelled": 190, "outside": 0, "ambiguous": 0}
+    assert "Of these, 190 look like another class." in describe_findings(figures)
