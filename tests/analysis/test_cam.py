@@ -9,18 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import drpl
 from drpl.analysis.cam import choose_ids, choose_other, find_memorised, look
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
-from drpl.errors import ConfigError, DataError
-from drpl.networks.build import build_network
-from drpl.networks.depth import compute_class_maps, compute_maps
+from drpl.errors import DataError
+from drpl.networks.depth import compute_class_maps
 from drpl.networks.ensemble import Ensemble
-from drpl.networks.preact_resnet import preact_resnet18
 from drpl.randomness import rng
 from drpl.runs import model as models
 from drpl.runs.folder import Result
@@ -78,77 +76,6 @@ def test_maps_point_at_the_object(tmp_path: Path) -> None:
     assert (found == quadrants.numpy()).sum() >= 90
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("preact_resnet18", (3, 16, 16)),
-        ("resnet18", (1, 32, 32)),
-        ("resnet50", (3, 32, 32)),
-        ("inception_resnet_v2", (3, 75, 75)),
-    ],
-)
-def test_the_mean_of_a_map_and_the_bias_are_the_logit(name: str, shape: tuple[int, ...]) -> None:
-    torch.manual_seed(0)
-    net = build_network(name, shape, 5, 2).eval()
-    x = torch.randn(3, *shape)
-    maps = compute_class_maps(net, x)
-    with torch.no_grad():
-        logits, bias = net(x), net.classify.bias  # type: ignore[union-attr]
-    assert maps.shape[:2] == (3, 5)
-    assert torch.allclose(maps.mean((2, 3)) + torch.as_tensor(bias), logits, atol=1e-4)
-    blocks, _ = compute_maps(net, x)
-    assert len(blocks) == 4
-
-
-def test_a_map_is_the_weighted_sum_of_the_last_features() -> None:
-    torch.manual_seed(1)
-    net = preact_resnet18((1, 16, 16), 3, 2).eval()
-    x = torch.randn(2, 1, 16, 16)
-    with torch.no_grad():
-        features = net.stem(x)
-        for stage in net.stages:
-            features = stage(features)
-        wanted = sum(net.classify.weight[2, k] * features[:, k] for k in range(16))
-    assert torch.allclose(compute_class_maps(net, x)[:, 2], torch.as_tensor(wanted), atol=1e-5)
-
-
-def test_networks_that_answer_together_are_averaged() -> None:
-    nets = [build_network("preact_resnet18", (1, 16, 16), 3, 2) for _ in range(2)]
-    x = torch.randn(2, 1, 16, 16)
-    mean = (compute_class_maps(nets[0], x) + compute_class_maps(nets[1], x)) / 2
-    assert torch.allclose(compute_class_maps(Ensemble(*nets), x), mean, atol=1e-6)
-
-
-def test_looking_changes_nothing() -> None:
-    net = build_network("preact_resnet18", (1, 16, 16), 3, 2).train()
-    before = {name: value.clone() for name, value in net.state_dict().items()}
-    compute_class_maps(net, torch.randn(2, 1, 16, 16))
-    assert net.training
-    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
-
-
-class Peaked(nn.Module):
-    """Ends in a maximum, not in a mean: it has no class activation maps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body, self.classify = nn.Conv2d(1, 4, 3), nn.Linear(4, 3)
-
-    def blocks(self) -> list[nn.Module]:
-        return [self.body]
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classify(self.body(x).amax((2, 3)))  # type: ignore[no-any-return]
-
-
-def test_networks_without_such_maps_are_refused() -> None:
-    with pytest.raises(ConfigError, match="mean over a map and a linear layer"):
-        compute_class_maps(Peaked(), torch.randn(2, 1, 8, 8))
-    mlp = build_network("mlp", (5,), 3, 2)
-    with pytest.raises(ConfigError, match="no maps of the image"):
-        compute_class_maps(mlp, torch.randn(2, 5))
-
-
 def samples(**columns: list[Any]) -> dict[str, Any]:
     return {name: np.array(values) for name, values in columns.items()}
 
@@ -187,12 +114,16 @@ def noisy_run(
     )
 
 
-def test_a_look_at_a_run(tiny: DatasetSplits, tmp_path: Path) -> None:
-    result = noisy_run(tiny, tmp_path / "run")
-    views = look(result.folder, [5, 11, 5], tiny, out=tmp_path / "seen")
+@pytest.fixture(scope="module")
+def noisy(tiny: DatasetSplits, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return noisy_run(tiny, tmp_path_factory.mktemp("noisy"))
+
+
+def test_a_look_at_a_run(tiny: DatasetSplits, noisy: Result, tmp_path: Path) -> None:
+    views = look(noisy.folder, [5, 11, 5], tiny, out=tmp_path / "seen")
     assert [one.id for one in views] == [5, 11]
     for one in views:
-        row = result.samples.loc[one.id]
+        row = noisy.samples.loc[one.id]
         assert one.given == row.given_label
         assert (
             one.pixels[..., 0].tolist()
@@ -245,20 +176,18 @@ def test_images_from_outside_are_found_again(tiny: DatasetSplits, tmp_path: Path
     assert one.role != "true"
 
 
-def test_other_images_are_refused(tiny: DatasetSplits, tmp_path: Path) -> None:
-    result = noisy_run(tiny, tmp_path)
+def test_other_images_are_refused(tiny: DatasetSplits, noisy: Result) -> None:
     mirrored = tiny.train.images.load(torch.arange(72)).flip(0)
     with pytest.raises(DataError, match="not the images that the run"):
-        look(result.folder, data=replace(tiny.train, images=TensorImages(mirrored)))
+        look(noisy.folder, data=replace(tiny.train, images=TensorImages(mirrored)))
     fewer = arrays(mirrored[:60].numpy(), tiny.train.labels[:60].numpy(), classes=[*"abc"])
     with pytest.raises(DataError, match=r"60 training images of 3 classes here.* saw 72 of 3"):
-        look(result.folder, data=fewer)
+        look(noisy.folder, data=fewer)
 
 
-def test_data_that_nobody_can_find_must_be_named(tiny: DatasetSplits, tmp_path: Path) -> None:
-    result = noisy_run(tiny, tmp_path)
+def test_data_that_nobody_can_find_must_be_named(noisy: Result) -> None:
     with pytest.raises(DataError, match="does not say where its data 'tiny' are; give the data"):
-        look(result.folder)
+        look(noisy.folder)
 
 
 def test_from_the_command_line(

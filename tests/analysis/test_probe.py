@@ -27,7 +27,6 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.errors import ConfigError, DataError
-from drpl.networks.build import build_network
 from drpl.networks.depth import extract_features
 from drpl.networks.ensemble import Ensemble
 from drpl.randomness import rng
@@ -63,20 +62,6 @@ def trained(tiny: DatasetSplits, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return run(tiny, tmp_path_factory.mktemp("probe") / "run", noise="uniform:0.3")
 
 
-def test_features_are_the_means_after_each_stage() -> None:
-    torch.manual_seed(0)
-    net = build_network("preact_resnet18", (1, 16, 16), 3, 2).eval()
-    x = torch.randn(5, 1, 16, 16)
-    found = extract_features(net, x)
-    assert [tuple(features.shape) for features in found] == [(5, 2), (5, 4), (5, 8), (5, 16)]
-    with torch.no_grad():
-        made = net.stem(x)  # type: ignore[operator]
-        for features, stage in zip(found, net.stages, strict=True):  # type: ignore[arg-type]
-            made = stage(made)
-            assert torch.allclose(features, made.mean((2, 3)), atol=1e-6)
-        assert torch.allclose(net.classify(found[-1]), net(x), atol=1e-5)  # type: ignore[operator]
-
-
 def test_the_number_is_that_of_scikit_learn(trained: Path) -> None:
     data = target()
     table = probe([trained], data).table
@@ -86,10 +71,10 @@ def test_the_number_is_that_of_scikit_learn(trained: Path) -> None:
     for part in (data.train, data.test):
         x = model.transform(part.images.load(torch.arange(len(part))), torch.empty(len(part), 0))
         parts.append((extract_features(model.net, x)[2].numpy(), part.labels.numpy()))
-    judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
-    judge.fit(*parts[0])
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
+    classifier.fit(*parts[0])
     row = table[(table.method == "mixup") & (table.block == 3)].iloc[0]
-    assert row.accuracy == pytest.approx(100 * judge.score(*parts[1]))
+    assert row.accuracy == pytest.approx(100 * classifier.score(*parts[1]))
     assert row.features == 16
 
 
@@ -140,8 +125,8 @@ def test_of_two_networks_the_mean_counts(tiny: DatasetSplits, tmp_path: Path) ->
             )
             for part in (data.train, data.test)
         )
-        judge = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
-        scores.append(judge.fit(x, y).score(x_test, y_test))
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, max_iter=1000))
+        scores.append(classifier.fit(x, y).score(x_test, y_test))
     row = table[(table.method == "coteaching") & (table.block == 4)].iloc[0]
     assert row.accuracy == pytest.approx(100 * np.mean(scores))
 

@@ -1,4 +1,4 @@
-"""`drpl score`: a finished run judged by every detector."""
+"""`drpl score`: every detector on a finished run."""
 
 import shutil
 import sys
@@ -180,8 +180,8 @@ def test_stages_come_in_the_order_of_training(finished: Path, tmp_path: Path) ->
     run = shutil.copytree(finished, tmp_path / "run")
     for name in ("again", "zeroth"):
         shutil.copy(run / "evidence" / "train.npz", run / "evidence" / f"{name}.npz")
-    diary = run / "history.jsonl"
-    diary.write_text('{"stage": "zeroth"}\n' + diary.read_text())
+    history = run / "history.jsonl"
+    history.write_text('{"stage": "zeroth"}\n' + history.read_text())
     assert drpl.score(run, ["negative"]).stage.tolist() == ["zeroth", "train", "again"]
 
 

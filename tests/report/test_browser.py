@@ -30,8 +30,8 @@ def single(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def large(comparison: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return report([comparison], tmp_path_factory.mktemp("page") / "comparison.html")
+def large(comparison_page: Path) -> Path:
+    return comparison_page
 
 
 def load_seconds(tab: Tab, file: Path) -> float:

@@ -4,10 +4,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-import numpy as np
 import pytest
 
-from drpl.report.roc import average_curves, compute_curve
 from drpl.report.table import (
     COLUMNS,
     format_spread,
@@ -98,18 +96,3 @@ def test_the_columns_of_the_table() -> None:
     cell = ["cifar100", "uniform:0.40,scheme=official", 0.4, "drpl", 3]
     assert list(row) == list(COLUMNS)
     assert list(row.values()) == [*cell, 70.0, 72.0, 0.9, 0.8, 0.1, 1234.5, 6_000_000]
-
-
-def test_curves_count_what_is_kept_below_each_loss() -> None:
-    draws = np.random.default_rng(1)
-    losses, wrong = draws.random(200), draws.random(200) < 0.4
-    losses[wrong] += 0.3
-    noisy_kept, clean_kept = compute_curve(losses, wrong)
-    area = np.trapezoid(clean_kept, noisy_kept)
-    pairs = losses[wrong][:, None] > losses[~wrong][None]
-    assert area == pytest.approx(pairs.mean())  # a noisy loss above a clean one
-    for border in (0.2, 0.5, 0.9):
-        point = np.mean(losses[wrong] <= border), np.mean(losses[~wrong] <= border)
-        assert np.interp(point[0], noisy_kept, clean_kept) >= point[1] - 1e-12
-    across, height = average_curves([(noisy_kept, clean_kept)] * 3)
-    assert np.trapezoid(height, across) == pytest.approx(area, abs=0.01)

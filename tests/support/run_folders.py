@@ -51,7 +51,7 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
     versions = {"python": "3.11", "drpl": "0.1.0", "torch": "2.4"}
     made = {"versions": versions, "device": "cpu", "track_every": r.every, "command": None}
     write_json(folder / "provenance.json", made)
-    rows, records, judged, losses = [], [], [], np.zeros(n)
+    rows, records, p_noisy, losses = [], [], [], np.zeros(n)
     for k, stage in enumerate(r.stages):
         for epoch in range(1, r.epochs + 1):
             accuracy = 85 - 50 * np.exp(-epoch / 5) + draws.random() * 3
@@ -77,7 +77,7 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         parts = [w * beta.pdf(x, a, b) for a, b, w in zip(*mixture.values(), strict=True)]
         noisy = np.maximum.accumulate((parts[1] / sum(parts))[np.argsort(losses)])
         noisy = noisy[np.argsort(np.argsort(losses))]
-        judged.append(noisy)
+        p_noisy.append(noisy)
         clean = noisy <= 0.5
         write_arrays(
             folder / "splits" / f"{stage}.npz", {"losses": losses, "noisy": noisy, "clean": clean}
@@ -97,8 +97,8 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         "suggested": suggested,
         "confidence": draws.random(n).astype(np.float32),
         "loss": losses,
-        "p_noisy": judged[-1],
-        "flagged": judged[-1] > 0.5,
+        "p_noisy": p_noisy[-1],
+        "flagged": p_noisy[-1] > 0.5,
     }
     if r.truth:
         table |= {"true": true, "wrong": wrong, "in_distribution": np.ones(n, bool)}
@@ -110,7 +110,7 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
         frame[key] = table[key]
     write_atomic(folder / "samples.csv", frame.to_csv(index=False, float_format="%.6g"))
     if r.images:
-        ids = select_images(table, judged, c).ids
+        ids = select_images(table, p_noisy, c).ids
         pixels = draws.integers(0, 255, (len(ids), 1, 14, 14), dtype=np.uint8)
         write_gallery(folder / "gallery.npz", ids, pixels)
     detection = score(losses, ~table["flagged"], wrong) if r.truth else None

@@ -67,7 +67,7 @@ def _draw_matrix(matrix: NDArray[Any], classes: tuple[str, ...]) -> str:
     size = (side + 0.4, side - 0.2)
     figure, (axes,) = make_panels(1, title, "given label", "true class", size=size)
     draw_matrix(axes, matrix, classes, classes)
-    svg = Picture("noise-matrix", title, title, figure).render_svg()
+    svg = Picture("noise-matrix", title, figure).render_svg()
     return f'<figure style="--wide:{round(96 * side)}px"><div class="drawing">{svg}</div></figure>'
 
 

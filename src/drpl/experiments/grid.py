@@ -340,7 +340,7 @@ def write_comparison(comparison: Comparison) -> None:
         title = f"Labels kept: {runs[0].summary['dataset']}, {noise or 'its own noise'}"
         figure = roc.draw_methods(runs, look, title)
         if figure is not None:
-            picture = Picture(f"roc-{slugify(noise or 'none')}", title, "", figure)
+            picture = Picture(f"roc-{slugify(noise or 'none')}", title, figure)
             pictures[noise] = f"{picture.name}.png"
             write_if_changed(out / f"{picture.name}.png", picture.render_png())
             write_if_changed(out / f"{picture.name}.svg", picture.render_svg(alone=True))

@@ -58,8 +58,7 @@ def draw_cam(views: Sequence[CamView], title: str) -> Picture:
     )
     scale.set_ticks([0, 1], labels=["least", "most"])
     scale.set_label("evidence for the class, within its map")
-    about = "Images beside the maps of where a model sees two classes."
-    return Picture("look", title, about, figure)
+    return Picture("look", title, figure)
 
 
 def _set_title(axes: Axes, *lines: str) -> None:

@@ -73,7 +73,7 @@ def _count_before_last_stage(run: Result) -> int:
     return sum(row["stage"] != last for row in run.history)
 
 
-def draw_losses(runs: Sequence[Result], title: str) -> Figure | None:
+def draw_losses(runs: Sequence[Result], _: Strokes, title: str) -> Figure | None:
     """Median and quantiles of clean and noisy samples' losses, a panel for each stage.
 
     None where no run observed its losses more than once.

@@ -1,6 +1,6 @@
 """All figures of some runs, in the order of a page or as files in a folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,84 +16,29 @@ from drpl.runs.folder import Result
 class FigureSpec(NamedTuple):
     """A kind of figure."""
 
-    kind: str  # how its files are called
     title: str  # above the figure itself
     headline: str  # on a page
-    about: str
     draw: Callable[..., Figure | None]  # None: the folders have not what it takes
 
 
-CASE_FIGURES = (
-    FigureSpec(
-        "accuracy",
-        "Test accuracy",
-        "Accuracy over epochs",
-        "Share of the test images named rightly after every epoch, mean over seeds. The dot is the "
-        "last epoch, what one gets; the star is the best one on the test set and flatters. What "
-        "lies far below is cut off.",
-        curves.draw_accuracy,
+CASE_FIGURES = {  # by how their files are called; page.html has their captions
+    "accuracy": FigureSpec("Test accuracy", "Accuracy over epochs", curves.draw_accuracy),
+    "roc": FigureSpec("Labels kept", "Which labels are kept", roc.draw_methods),
+    "losses": FigureSpec("Losses over epochs", "Losses over epochs", curves.draw_losses),
+}
+RUN_FIGURES = {
+    "histogram": FigureSpec(
+        "Losses and mixture", "Losses when labels were judged", histograms.draw_loss_histograms
     ),
-    FigureSpec(
-        "roc",
-        "Labels kept",
-        "Which labels are kept",
-        "From the bottom left, more and more labels are kept, least suspicious first. Up is good "
-        "(clean labels kept), right is bad (noisy labels kept). Stars are what each run decides, "
-        "and thin lines earlier stages.",
-        roc.draw_methods,
+    "posterior": FigureSpec(
+        "Probability of noise", "Probability of noise", histograms.draw_posteriors
     ),
-    FigureSpec(
-        "losses",
-        "Losses over epochs",
-        "Losses over epochs",
-        "Loss of the training samples against their given label: the line is the median, the bands "
-        "hold the middle half and the middle four fifths. Where the bands part, the loss tells "
-        "clean from noisy.",
-        lambda runs, _, title: curves.draw_losses(runs, title),
+    "detectors": FigureSpec("Detectors", "Detectors", roc.draw_detectors),
+    "transition": FigureSpec(
+        "Transition matrix", "Which classes are mistaken for which", matrices.draw_transitions
     ),
-)
-RUN_FIGURES = (
-    FigureSpec(
-        "histogram",
-        "Losses and mixture",
-        "Losses when labels were judged",
-        "How often each loss occurs, with both components of the fitted mixture where there is "
-        "one. A bar that is cut says how high it is; the last one holds all that lies above.",
-        histograms.draw_loss_histograms,
-    ),
-    FigureSpec(
-        "posterior",
-        "Probability of noise",
-        "Probability of noise",
-        "How many samples have which probability; the vertical axis is logarithmic. Two heaps at "
-        "the ends mean that the split is sure of itself.",
-        histograms.draw_posteriors,
-    ),
-    FigureSpec(
-        "detectors",
-        "Detectors",
-        "Detectors",
-        "Every detector on the evidence of each split's stage; the star is this run's own "
-        "decision. Detectors come from drpl score; without it only the loss is drawn.",
-        roc.draw_detectors,
-    ),
-    FigureSpec(
-        "transition",
-        "Transition matrix",
-        "Which classes are mistaken for which",
-        "Each row says how the images of a class are labelled, as shares of the row. The estimate "
-        "takes the model's prediction for the truth.",
-        matrices.draw_transitions,
-    ),
-    FigureSpec(
-        "flow",
-        "From labels to predictions",
-        "What relabelling did",
-        "Each ribbon is as wide as the number of samples that move between two classes. What stays "
-        "in its class is pale.",
-        flow.draw_flow,
-    ),
-)
+    "flow": FigureSpec("From labels to predictions", "What relabelling did", flow.draw_flow),
+}
 
 
 def figures(places: Sequence[Path | str | Result], folder: Path | str) -> list[Path]:
@@ -122,8 +67,8 @@ def draw_run(run: Result) -> Iterator[Picture]:
     return _draw(RUN_FIGURES, text.replace(", ", "-"), text, run)
 
 
-def _draw(specs: Sequence[FigureSpec], name: str, text: str, *inputs: Any) -> Iterator[Picture]:
-    for kind, title, headline, about, draw in specs:
-        figure = draw(*inputs, f"{title}: {text}")
+def _draw(specs: Mapping[str, FigureSpec], name: str, text: str, *inputs: Any) -> Iterator[Picture]:
+    for kind, spec in specs.items():
+        figure = spec.draw(*inputs, f"{spec.title}: {text}")
         if figure is not None:
-            yield Picture(f"{slugify(name)}-{kind}", headline, about, figure)
+            yield Picture(f"{slugify(name)}-{kind}", spec.headline, figure, kind)

@@ -20,22 +20,7 @@ from drpl.report.numbers import Number, Numbers, tag_name
 from drpl.runs.folder import Result
 from drpl.runs.gallery import SIDE, Selection, select_images, to_image
 
-NO_IMAGES = (
-    "The images cannot be shown: the folder of this run has no gallery.npz (it was made by an "
-    "older version, or its samples are no images). If they are files, name the folder that their "
-    "paths start in: drpl report RUN --images FOLDER"
-)
-ABOUT = {
-    "Detected noisy images by class": "First, framed, the image that fits its label best; then "
-    "those whose label is most probably wrong. Under each: given label ← what the model sees, "
-    "probability of noise.",
-    "Most memorised": "Called noisy, and yet the final model predicts the given label; surest "
-    "first. The number is its confidence.",
-    "Most disputed": "The stages of the run disagree most on these, or with one stage its "
-    "probability of noise is nearest to one half. The number is the final probability of noise.",
-    "Labels most confidently wrong": "The model is surest that the image shows another class. The "
-    "number is its confidence.",
-}
+Rows = list[tuple[str, list["Tile"]]]  # a name, and images
 
 
 @dataclass(frozen=True)
@@ -48,15 +33,6 @@ class Tile:
     clean: bool = False
 
 
-@dataclass(frozen=True)
-class Gallery:
-    """Rows of images."""
-
-    title: str
-    about: str
-    rows: list[tuple[str, list[Tile]]]
-
-
 def select_for_run(run: Result) -> Selection | None:
     """The images that the galleries of a run show; None before it is finished."""
     samples = read_samples(run)
@@ -66,18 +42,18 @@ def select_for_run(run: Result) -> Selection | None:
     return select_images(samples, p_noisy, len(run.summary["classes"]))
 
 
-def build_galleries(numbers: Numbers, run: Result, root: Path | None) -> list[Gallery] | str:
-    """The galleries, or a sentence that says why there are none.
+def build_galleries(numbers: Numbers, run: Result, root: Path | None) -> dict[str, Rows] | None:
+    """The galleries by kind: empty where there are no images, None before the run is finished.
 
     Images come from the run's `gallery.npz`, or from the files below `root` that it was trained on.
     """
     chosen, samples = select_for_run(run), read_samples(run)
     if chosen is None or samples is None:
-        return "The galleries come when the run is finished."
+        return None
     kept = read_arrays(run, "gallery.npz") or {"ids": np.empty(0), "pixels": np.empty(0)}
     images = dict(zip(kept["ids"].tolist(), kept["pixels"], strict=True))
     if not images and not root:
-        return NO_IMAGES
+        return {}
     names = run.summary["classes"]
 
     def make_tile(key: str, number: int, *, clean: bool = False) -> Tile:
@@ -87,21 +63,19 @@ def build_galleries(numbers: Numbers, run: Result, root: Path | None) -> list[Ga
         image = _load_file(run, number, root) if root else _embed_pixels(images.get(number))
         return Tile(image, what, value, clean)
 
-    def make_row(ids: Sequence[int], key: str) -> list[tuple[str, list[Tile]]]:
+    def make_row(ids: Sequence[int], key: str) -> Rows:
         return [("", [make_tile(key, number) for number in ids])] if ids else []
 
     by_class = []
     for c, clean, noisy in chosen.classes:
         first = [] if clean is None else [make_tile("p_noisy", clean, clean=True)]
         by_class.append((names[c], [*first, *map(partial(make_tile, "p_noisy"), noisy)]))
-    rows = (
-        by_class,
-        make_row(chosen.memorised, "confidence"),
-        make_row(chosen.disputed, "p_noisy"),
-        make_row(chosen.opposed, "confidence"),
-    )
-    titled = zip(ABOUT.items(), rows, strict=True)
-    return [Gallery(title, about, mine) for (title, about), mine in titled if mine]
+    return {
+        "classes": by_class,
+        "memorised": make_row(chosen.memorised, "confidence"),
+        "disputed": make_row(chosen.disputed, "p_noisy"),
+        "opposed": make_row(chosen.opposed, "confidence"),
+    }
 
 
 def _embed_pixels(pixels: NDArray[Any] | None) -> str | None:

@@ -35,7 +35,7 @@ def draw_noise(
         draw_matrix(axes, matrix, rows, columns)
         axes.set(title="What each true class is labelled", xlabel="given label")
         axes.set_ylabel("true class (numbers are shares of the row)")
-    return Picture("noise", title, title, figure).render_png(dpi=110)
+    return Picture("noise", title, figure).render_png(dpi=110)
 
 
 def _draw_samples(figure: Figure | SubFigure, down: int, samples: Sequence[Sample]) -> None:

@@ -22,15 +22,15 @@ from drpl.report import text
 from drpl.report.figures import draw_case, draw_run
 from drpl.report.gallery import build_galleries
 from drpl.report.load import (
-    Case,
     format_case,
     format_run,
     group_by_case,
     group_by_method,
     load_runs,
     read_document,
+    read_samples,
 )
-from drpl.report.numbers import Numbers
+from drpl.report.numbers import Numbers, tag_name
 from drpl.report.style import DARK, assign_strokes
 from drpl.runs.folder import Result
 
@@ -124,14 +124,19 @@ def _render(
     firsts = [seeds[0] for mine in cases.values() for seeds in group_by_method(mine).values()]
     template = files("drpl.report").joinpath("page.html").read_text("utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"svg": lambda picture: Markup(picture.render_svg())}  # noqa: S704  ours
+    environment.filters |= {
+        "name": tag_name,
+        "svg": lambda picture: Markup(picture.render_svg()),  # noqa: S704  ours
+    }
     return environment.from_string(template).render(
         title=format_run(runs[0]) if len(runs) == 1 else "comparison of methods",
         policy=_write_policy(template, sections),
         dark=Markup(DARK),  # noqa: S704  ours
         reload=reload,
         training=training,
-        summaries=_summarize(numbers, cases),
+        numbers=numbers,
+        read_samples=read_samples,
+        summaries={format_case(case): _summarize(numbers, mine) for case, mine in cases.items()},
         notes=_collect_notes(runs),
         progress=tables.tabulate_progress(numbers, training) if training else None,
         results=tables.tabulate_results(numbers, done) if done else None,
@@ -167,18 +172,9 @@ def _rate_detection(seeds: Sequence[Result]) -> tuple[float, float]:
     return mean(areas), mean(run.accuracy["last"] or 0 for run in seeds)
 
 
-def _summarize(numbers: Numbers, cases: dict[Case, list[Result]]) -> list[tuple[str, list[Markup]]]:
-    """Sentences on each case; on the run itself where a case has but one."""
-    summaries = [
-        (
-            format_case(case),
-            text.summarize_case(numbers, runs)
-            if len(runs) > 1
-            else text.summarize_run(numbers, runs[0]),
-        )
-        for case, runs in cases.items()
-    ]
-    return [(head, lines) for head, lines in summaries if lines]
+def _summarize(numbers: Numbers, runs: Sequence[Result]) -> Result | list[Markup]:
+    """Sentences on the runs of a case; where there is but one, the run to speak of."""
+    return runs[0] if len(runs) == 1 else text.summarize_case(numbers, runs)
 
 
 def _collect_notes(runs: Sequence[Result]) -> list[str]:

@@ -21,14 +21,6 @@ DETECTION = {  # heads, and keys of result.json
     "precision": "precision",
     "recall": "recall",
 }
-MEANS = (
-    "Mean ± standard deviation over seeds. Last is the accuracy after the last epoch, what one "
-    "gets; best is that of the best epoch on the test set and flatters. TPR and FPR count clean "
-    "labels as positives, as the paper does: the share of clean labels that are kept, and of noisy "
-    "ones that are kept by mistake. Precision and recall are those of the flagged labels. A dash "
-    "means that it is not known."
-)
-PAPER = " The paper prints single runs at full scale, for data of this name."
 OUTCOMES = {  # of labels, as expressions on the arrays of samples.npz
     "clean, and the model agrees with the label": "~wrong & (suggested == given)",
     "clean, but the model sees another class": "~wrong & (suggested != given)",
@@ -50,13 +42,11 @@ class Table:
 
     heads: list[str]
     rows: list[list[Any]]
-    about: str = ""
 
     @classmethod
-    def build(cls, items: Iterable[Item], columns: Columns[Item], about: str = "") -> "Table":
+    def build(cls, items: Iterable[Item], columns: Columns[Item]) -> "Table":
         """A row for each item."""
-        rows = [[make(item) for make in columns.values()] for item in items]
-        return cls(list(columns), rows, about)
+        return cls(list(columns), [[make(item) for make in columns.values()] for item in items])
 
 
 def tabulate_results(numbers: Numbers, runs: Sequence[Result]) -> Table:
@@ -75,13 +65,11 @@ def tabulate_results(numbers: Numbers, runs: Sequence[Result]) -> Table:
         **{head: summarize(f"detection.{key}", 3) for head, key in DETECTION.items()},
         "seconds": summarize("seconds", 0),
     }
-    about = MEANS
     if any(_quote_paper(numbers, run, key).value for run in runs for key in ("last", "best")):
         columns["paper, last (%)"] = lambda seeds: _quote_paper(numbers, seeds[0], "last")
         columns["paper, best (%)"] = lambda seeds: _quote_paper(numbers, seeds[0], "best")
-        about += PAPER
     cases = [group_by_method(mine) for mine in group_by_case(runs).values()]
-    return Table.build([seeds for methods in cases for seeds in methods.values()], columns, about)
+    return Table.build([seeds for methods in cases for seeds in methods.values()], columns)
 
 
 def _name_noise(run: Result) -> Any:
@@ -112,7 +100,7 @@ def tabulate_progress(numbers: Numbers, runs: Sequence[Result]) -> Table:
         "splits": count_splits,
         "seconds": lambda run: numbers.read(run, "seconds"),
     }
-    return Table.build(runs, columns, "Best is that of the stage that trains now.")
+    return Table.build(runs, columns)
 
 
 def tabulate_runs(numbers: Numbers, runs: Sequence[Result]) -> Table:
@@ -182,7 +170,7 @@ def tabulate_classes(numbers: Numbers, run: Result) -> Table | None:
         rows.append(row)
     if "wrong" in samples:
         heads += ["really wrong (%)", "of these found (%)", "flagged rightly (%)"]
-    return Table(heads, rows, "By the given label. Sort by a column to find the worst classes.")
+    return Table(heads, rows)
 
 
 def _find_replacement(numbers: Numbers, run: Result, samples: Arrays, c: int) -> list[Any]:
@@ -214,8 +202,7 @@ def tabulate_suspicious(numbers: Numbers, run: Result) -> Table | None:
         "loss": read("loss"),
         "p(noisy)": read("p_noisy"),
     }
-    rows = run.suspicious(SUSPICIOUS).itertuples()
-    return Table.build(rows, columns, "The whole list is samples.csv in the run's folder.")
+    return Table.build(run.suspicious(SUSPICIOUS).itertuples(), columns)
 
 
 def tabulate_outcomes(numbers: Numbers, run: Result) -> Table | None:

@@ -38,8 +38,7 @@ def draw_probes(table: pd.DataFrame, target: str, chance: float) -> Picture:
         axes.plot(rows.block, rows.accuracy, color=EITHER, lw=1, marker=".", label=label)
     axes.set_xticks(sorted(table.block.unique()))
     add_legend(axes, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3.2)
-    about = "Accuracy of a linear classifier on features after each block."
-    return Picture("probes", title, about, figure)
+    return Picture("probes", title, figure)
 
 
 def split_by_run(table: pd.DataFrame) -> list[pd.DataFrame]:

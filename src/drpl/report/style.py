@@ -67,12 +67,12 @@ Strokes = Mapping[str, tuple[str, str]]  # a colour and a kind of line for each 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, the name of its file, and a sentence that says what it shows."""
+    """A figure with a title, and the name of its files."""
 
     name: str
     title: str
-    about: str
     figure: Figure
+    kind: str = ""  # by which a page finds its caption
 
     @property
     def wide(self) -> int:

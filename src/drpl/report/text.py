@@ -1,4 +1,4 @@
-"""What came out, in sentences: written for a reader who sees nothing else of the page."""
+"""Sentences of a page that depend on several runs, and the command that repeats a run."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from drpl.registry import is_oracle
-from drpl.report.load import find_tracked, group_by_method, read_document, read_samples
+from drpl.report.load import find_tracked, group_by_method, read_document
 from drpl.report.numbers import Numbers, look_up, tag_name
 from drpl.runs.folder import Result
 
@@ -32,57 +32,6 @@ MISSING: dict[str, Callable[[Result], Any]] = {  # what a page cannot say, and o
     ),
     "how it ends: it is still training": lambda run: not run.finished,
 }
-
-
-def summarize_run(numbers: Numbers, run: Result) -> list[Markup]:
-    """What came out of a run, in sentences."""
-    s = run.summary
-    what = Markup("{} on {}").format(tag_name(s["method"]), tag_name(s["dataset"]))
-    if s["noise"]["spec"]:
-        what += Markup(" with the noise {}").format(tag_name(s["noise"]["spec"]))
-    if not run.finished:
-        stage = run.history[-1]["stage"] if run.history else "none"
-        return [
-            Markup(
-                "{} is still training: stage {}, {} epochs so far. What follows is what it "
-                "has found by now."
-            ).format(what, tag_name(stage), numbers.read(run, "epochs"))
-        ]
-    share = numbers.compute(run, "flagged.mean()", s["flagged"] / s["samples"], 1, percent=True)
-    flagged = Markup("{} calls {} of {} labels wrong ({} %).").format(
-        what, numbers.read(run, "flagged"), numbers.read(run, "samples"), share
-    )
-    return [flagged, _summarize_detection(numbers, run), _summarize_accuracy(numbers, run)]
-
-
-def _summarize_detection(numbers: Numbers, run: Result) -> Markup:
-    if run.detection is None:
-        return Markup(
-            "Nobody knows which labels are really wrong, so there is no AUROC, no precision and no "
-            "recall: whether it is right, only looking at the images can tell."
-        )
-    if run.detection["recall"] is None:
-        return Markup("In truth all labels are right: whatever it flags is a false alarm.")
-    samples = read_samples(run)
-    wrong = samples["wrong"].mean() if samples else None
-    return Markup(
-        "In truth {} % are wrong. It finds {} % of these; of what it flags, {} % is really wrong. "
-        "The AUROC is {}: so often a noisy label looks more suspicious than a clean one."
-    ).format(
-        numbers.compute(run, "wrong.mean()", wrong, 1, percent=True),
-        numbers.read(run, "detection.recall", 1, percent=True),
-        numbers.read(run, "detection.precision", 1, percent=True),
-        numbers.read(run, "detection.auroc", 3),
-    )
-
-
-def _summarize_accuracy(numbers: Numbers, run: Result) -> Markup:
-    if run.accuracy["last"] is None:
-        return Markup("There is no test set, so nobody knows how accurate the model is.")
-    return Markup(
-        "The model names {} % of the test images rightly after the last epoch ({} % after the best "
-        "one)."
-    ).format(numbers.read(run, "accuracy.last", 2), numbers.read(run, "accuracy.best", 2))
 
 
 def summarize_case(numbers: Numbers, runs: Sequence[Result]) -> list[Markup]:

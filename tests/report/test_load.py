@@ -1,0 +1,45 @@
+"""What is read from run folders, also from those of older versions."""
+
+from pathlib import Path
+
+import pytest
+
+from drpl.errors import RunError
+from drpl.report.load import infer_epochs, load_runs, read_document
+from drpl.runs.folder import Result
+from tests.support.run_folders import Recipe, write_run
+
+
+def test_when_losses_were_observed_is_found_also_for_older_runs(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", Recipe(epochs=10, every=4))
+    (result,) = load_runs([folder])
+    assert infer_epochs(result, "relabel", 3).tolist() == [4, 8, 10]
+    (folder / "provenance.json").write_text("{}")
+    assert infer_epochs(result, "relabel", 3).tolist() == [4, 8, 10]
+    assert infer_epochs(result, "relabel", 7).tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_results_so_far(run: Path) -> None:
+    assert Result.load_partial(run).finished
+    assert Result.load_partial(run) == Result.load(run)
+
+
+def test_every_run_is_loaded_once(run: Path, comparison: Path) -> None:
+    place = comparison / "runs" / "uniform-0.4" / "drpl"
+    result = Result.load(run)
+    runs = load_runs([result, run, place, place / "seed-1"])
+    assert [one.folder for one in runs] == [run, place / "seed-1", place / "seed-2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("provenance.json", '{"a"'), ("provenance.json", "[1]"), ("config.toml", "a = ")],
+)
+def test_documents_that_are_damaged_or_missing(
+    run: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    result = Result(tmp_path, Result.load(run).summary)
+    assert read_document(result, name) == {}
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RunError, match=f"{name} is damaged"):
+        read_document(result, name)

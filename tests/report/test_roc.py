@@ -1,0 +1,45 @@
+"""ROC curves of methods and detectors."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drpl.report import roc
+from drpl.report.load import load_runs, read_samples
+from drpl.report.roc import average_curves, compute_curve
+from tests.support.run_folders import Recipe, write_run
+
+
+def test_detectors_come_from_the_scores(run: Path, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", Recipe())
+    (result,) = load_runs([folder])
+    assert list(roc.read_scores(result)["detect"]) == ["split's loss"]
+    table = read_samples(result)
+    assert table
+    scores = result.samples[["id"]].copy()
+    for name in ("small_loss", "margin"):
+        scores[f"relabel:{name}"] = table["loss"] + (name == "margin") * table["wrong"] * 100
+    scores.to_csv(folder / "scores.csv", index=False)
+    figure = roc.draw_detectors(result, "title")
+    assert figure
+    assert [axes.get_title() for axes in figure.axes] == ["relabel: best is margin (1.000)"]
+    stars = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
+    (x,), (y,) = (np.asarray(v) for v in stars[0].get_data())
+    assert result.detection
+    assert (x, y) == (result.detection["fpr"], result.detection["tpr"])
+
+
+def test_curves_count_what_is_kept_below_each_loss() -> None:
+    draws = np.random.default_rng(1)
+    losses, wrong = draws.random(200), draws.random(200) < 0.4
+    losses[wrong] += 0.3
+    noisy_kept, clean_kept = compute_curve(losses, wrong)
+    area = np.trapezoid(clean_kept, noisy_kept)
+    pairs = losses[wrong][:, None] > losses[~wrong][None]
+    assert area == pytest.approx(pairs.mean())  # a noisy loss above a clean one
+    for border in (0.2, 0.5, 0.9):
+        point = np.mean(losses[wrong] <= border), np.mean(losses[~wrong] <= border)
+        assert np.interp(point[0], noisy_kept, clean_kept) >= point[1] - 1e-12
+    across, height = average_curves([(noisy_kept, clean_kept)] * 3)
+    assert np.trapezoid(height, across) == pytest.approx(area, abs=0.01)
