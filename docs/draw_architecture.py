@@ -6,7 +6,7 @@ pytest tests/test_architecture.py --regenerate-golden   # writes it anew
 from collections.abc import Mapping, Sequence
 from html import escape
 
-ROW, CELL, NAME, ABOUT = 26, 26, 96, 520  # pixels
+ROW, CELL, NAME, LETTER = 26, 26, 112, 6.5  # pixels; letters are about as wide at most
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#222}.name{font-weight:600}.about{fill:#555}"
     ".band{fill:#f4f6f8}.line{stroke:#d5dade}.dot{fill:#2a6fb0}.self{fill:#d5dade}"
@@ -18,7 +18,8 @@ STYLE = (
 def draw(edges: Mapping[str, Sequence[str]], about: Mapping[str, str]) -> str:
     """An SVG: a row for each package and what it is for, a dot for each package it may import."""
     names = list(edges)
-    top, left = 96, NAME + ABOUT
+    texts = {name: escape(about[name].replace("`", ""), quote=False) for name in names}
+    top, left = 96, round(NAME + LETTER * max(map(len, texts.values())) + 30)
     width, height = left + CELL * len(names) + 12, top + ROW * len(names) + 8
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
@@ -36,7 +37,7 @@ def draw(edges: Mapping[str, Sequence[str]], about: Mapping[str, str]) -> str:
         if k % 2 == 0:
             parts.append(f'<rect class="band" x="0" y="{y}" width="{width}" height="{ROW}"/>')
         parts.append(f'<text class="name" x="8" y="{y + 18}">{name}</text>')
-        parts.append(f'<text class="about" x="{NAME}" y="{y + 18}">{escape(about[name])}</text>')
+        parts.append(f'<text class="about" x="{NAME}" y="{y + 18}">{texts[name]}</text>')
         for column, other in enumerate(names):
             x = left + CELL * column + CELL / 2
             kind = "self" if other == name else "dot" if other in imports else ""

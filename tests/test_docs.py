@@ -48,12 +48,13 @@ def test_the_time_of_vectors_is_the_measured_one() -> None:
 def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(code) == 1
-    short = code[0].replace(
-        'preset="digits"',
-        'preset="digits", settings=[f"{s}_schedule.{k}" for s in '
-        '("relabel", "warmup", "detect", "final") for k in ("epochs=2", "rates=[[1, 0.1]]")] '
-        '+ ["relabel.begin=1", "width=4"], quiet=True',
-    )
+    brief = {
+        f"{stage}_schedule": {"epochs": 2, "lr": [[1, 0.1]]}
+        for stage in ("relabel", "warmup", "detect", "final")
+    }
+    settings = {"width": 4, "relabel": {"begin": 1}, **brief}
+    tiny = f'preset="digits", settings={settings}, quiet=True'
+    short = code[0].replace('preset="digits"', tiny)
     assert short != code[0]
     monkeypatch.chdir(tmp_path)
     exec(compile(short, "README.md", "exec"), {})

@@ -38,18 +38,18 @@ GROUP: Any = typer.main.get_command(app)
 
 ELSEWHERE = {"docs/tutorial.md": "tests/cleaning/test_tutorial.py"}  # follows it to the letter
 NOT_RUN = {
-    "drpl review cleaned": "a server; see tests/cleaning/test_server.py and test_browser.py",
-    "drpl review DIR": "a server; see tests/cleaning/test_server.py and test_browser.py",
+    "drpl review cleaned": "a server; see tests/cleaning/review/",
+    "drpl review DIR": "a server; see tests/cleaning/review/",
     "drpl compare digits --methods mixup,drpl -o runs/digits-grid --engine ray": "wants a cluster; "
-    "see tests/test_grid.py",
-    "drpl train photos --log tensorboard --log wandb": "an account; see tests/test_logging.py",
+    "see tests/experiments/test_grid.py",
+    "drpl train photos --log tensorboard --log wandb": "an account; see tests/runs/test_loggers.py",
     "tensorboard --logdir runs": "a server of another project",
     "pre-commit install --hook-type pre-commit --hook-type pre-push": "changes the repository",
 }
 PYTHON_NOT_RUN = {
     "README.md": "tests/test_docs.py runs it",
     "docs/guide.md": "a sketch; tests/test_examples.py runs the whole of it",
-    "docs/comparing.md": "six trainings; tests/test_grid.py compares",
+    "docs/comparing.md": "six trainings; tests/experiments/test_grid.py compares",
 }
 ABBREVIATED = {"RUN...": "RUN", "FOLDER": "figures", "DIR": "cleaned", "DATA": "photos"}
 RUN = "runs/photos-uniform-0.4/drpl/seed-1"
@@ -236,7 +236,7 @@ def briefly(words: list[str]) -> list[str]:
     if name == "confusion":
         fewer = [] if "imagenet32" in words else ["--limit", "60"]  # it has few of a class
         return [*words, *fewer, *short("cross_entropy")]
-    if name == "reproduce":  # the grids of the paper are reckoned only
+    if name == "reproduce":  # the grids of the paper are only estimated
         return [*words, "--set", "width=2", *([] if "--dry-run" in words else ["--dry-run"])]
     if name == "study":
         fewer = ["--methods", "cross_entropy", "--jobs", "1", "--limit", "60"]
@@ -330,7 +330,7 @@ FOLLOWED = sorted({one.page for one in EVERYTHING} - set(ELSEWHERE))
 def test_pages_followed_to_the_letter(
     page: str, workplace: Path, tmp_path: Path, command: Command
 ) -> None:
-    """Each command succeeds and leaves what it was told to write."""
+    """Each command succeeds and leaves what it was asked to write."""
     steps = [one for one in shown(page) if one.python or one.words[0] == "drpl"]
     steps = [one for one in steps if one.python or shlex.join(one.words) not in NOT_RUN]
     steps = [one for one in steps if not (one.python and page in PYTHON_NOT_RUN)]
