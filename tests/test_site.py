@@ -60,7 +60,9 @@ def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not [address for address in reader.found if outside.match(address)], page
         for style in re.findall(r"<style.*?</style>", page.read_text(), re.DOTALL):
             assert not re.search(r"url\(['\"]?(https?:)?//|@import", style), page
-    for sheet in site.rglob("*.css"):
+    sheets = list(site.rglob("*.css"))
+    assert sheets
+    for sheet in sheets:
         assert not re.search(r"url\(['\"]?(https?:)?//|@import", sheet.read_text()), sheet
 
 

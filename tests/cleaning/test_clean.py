@@ -64,6 +64,7 @@ def test_the_noise_is_found_by_the_command_as_it_is(messy: Messy, command: Comma
 
 def test_what_is_in_the_folder(cleaned: Path, messy: Messy) -> None:
     issues = pd.read_csv(cleaned / "issues.csv", keep_default_na=False)
+    assert len(issues) > 20
     assert issues.p_noisy.is_monotonic_decreasing
     assert (issues.given_label != issues.suggested_label).all()
     assert set(issues.verdict) <= {"mislabelled", "outside", "ambiguous"}
@@ -249,6 +250,7 @@ def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Datas
     found = clean(noisy, tmp_path, budget="1s", quiet=True)
     where = CleanedFolder.load(tmp_path)
     assert where.root is None
+    assert len(found.issues)
     for number in found.issues["id"].tolist():
         assert where.image(number).is_file()  # type: ignore[union-attr]
 

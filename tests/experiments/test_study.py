@@ -232,6 +232,7 @@ def test_what_cannot_be_shown_is_told(tmp_path: Path, drawings: list[str]) -> No
     table = pd.read_csv(tmp_path / "probes" / "probes.csv", keep_default_na=False)
     assert set(table.method) == {"cross_entropy", "untrained"}
     before = dates(tmp_path / "probes")
+    assert before
     study(data, out=tmp_path, target=target(), **BARE)
     assert dates(tmp_path / "probes") == before
     study(data, out=tmp_path, target=replace(data, name="own"), **BARE)
@@ -278,6 +279,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
     write_arrays(copied.folder / "samples.npz", table)
     files, notes = _look(copied, with_corners, tmp_path / "look", None)
     assert notes == [studying.ONE_CELL.format(8, 8)]
+    assert files
     assert all(path.exists() for path in files)
     ids = pd.read_csv(tmp_path / "look" / "look.csv").id.tolist()
     assert len(ids) == 6

@@ -20,7 +20,7 @@ from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, from_uniform, one_hot
 from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, scale_weights
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 LABELS = torch.arange(24) % 3
 GIVEN = one_hot(LABELS, 3)
@@ -170,7 +170,13 @@ def test_the_kinds_of_bootstrapping_learn(
 ) -> None:
     wanted = tiny_config("bootstrap", 8, setting, {"delay": 1, "cooling": 3})
     result = drpl.train(
-        tiny, method="bootstrap", config=wanted, noise="uniform:0.3", out=tmp_path, quiet=True
+        tiny,
+        method="bootstrap",
+        config=wanted,
+        network=tiny_network,
+        noise="uniform:0.3",
+        out=tmp_path,
+        quiet=True,
     )
     assert (result.accuracy["best"] or 0) > 60
 

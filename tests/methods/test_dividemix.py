@@ -20,7 +20,7 @@ from drpl.runs.dry_run import dry_run
 from drpl.training.feed import Feed
 from drpl.training.loop import fit
 from drpl.training.losses import cross_entropy, mixup, one_hot
-from tests.support.tiny import make_schedule, read_preset, tiny_config
+from tests.support.tiny import make_schedule, read_preset, tiny_config, tiny_network
 
 SAMPLES, CLASSES = 24, 3
 LABELS = torch.arange(SAMPLES) % CLASSES
@@ -278,6 +278,7 @@ def trained(tiny: DatasetSplits, out: Path, **settings: Any) -> drpl.Result:
         tiny,
         method="dividemix",
         config=tiny_config("dividemix", 4, settings),
+        network=tiny_network,
         noise="uniform:0.3",
         out=out,
         quiet=True,
@@ -296,7 +297,7 @@ def test_both_networks_judge_the_labels_and_both_are_saved(
     scaled = [one.now - one.now.min() for name, one in seen.items() if name != "train"]
     wanted = torch.stack([loss / loss.max() for loss in scaled]).mean(0)
     assert torch.allclose(torch.tensor(samples["loss"].to_numpy()).float(), wanted, atol=1e-5)
-    saved = model.load(tmp_path)
+    saved = model.load(tmp_path, tiny_network)
     assert isinstance(saved.net, Ensemble)
     assert torch.allclose(saved.predict(tiny.train.images), seen["train"].probs, atol=1e-5)
 

@@ -13,7 +13,7 @@ from drpl.methods import dmi
 from drpl.training.losses import one_hot
 from tests.support.equations import NOISE, check_gradient, check_hopeless
 from tests.support.stages import make_feed, make_net
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 FOUR = torch.tensor([[2.0, 0, 0], [0, 2, 0], [0, 0, 2], [1, 0, 0]], dtype=torch.float64)
 FOUR_LABELS = torch.tensor([0, 1, 2, 0])
@@ -64,7 +64,13 @@ def test_incomplete_batches_are_skipped_but_not_the_only_one() -> None:
 def test_small_batches_are_said(size: int, said: bool, tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("dmi", 2, {"schedule": {"batch_size": size}})
     result = drpl.train(
-        tiny, method="dmi", config=config, noise="uniform:0.3", out=tmp_path, quiet=True
+        tiny,
+        method="dmi",
+        config=config,
+        network=tiny_network,
+        noise="uniform:0.3",
+        out=tmp_path,
+        quiet=True,
     )
     notes = [note for stage in result.summary["stages"] for note in stage["notes"]]
     assert any("give schedule.batch_size at least 30" in note for note in notes) == said

@@ -11,7 +11,7 @@ import torch
 import drpl
 from drpl.data.dataset import DatasetSplits
 from drpl.methods import drpl as method
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 
 def test_regularisers_have_their_weights_by_role() -> None:
@@ -51,6 +51,7 @@ def test_detect_stops_after_the_second_split_and_train_goes_on(
 ) -> None:
     arguments: dict[str, Any] = {
         "config": tiny_config("drpl", 2),
+        "network": tiny_network,
         "noise": "uniform:0.3",
         "out": tmp_path,
         "quiet": True,
@@ -72,18 +73,24 @@ def test_detect_stops_after_the_second_split_and_train_goes_on(
 )
 def test_other_choices_work(setting: dict[str, Any], tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("drpl", 2, setting)
-    assert drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True).detection
+    assert drpl.train(
+        tiny, config=config, network=tiny_network, noise="uniform:0.3", out=tmp_path, quiet=True
+    ).detection
 
 
 def test_too_few_labelled_samples_are_said(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("drpl", 1, {"first_threshold": 0.0, "min_labelled": 0.0})
     with pytest.raises(drpl.DrplError, match="too few to learn from; set min_labelled"):
-        drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
+        drpl.train(
+            tiny, config=config, network=tiny_network, noise="uniform:0.3", out=tmp_path, quiet=True
+        )
 
 
 def test_both_stages_can_be_pooled(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("drpl", 3, {"pool": True, "second_threshold": 0.3})
-    result = drpl.train(tiny, config=config, noise="uniform:0.3", out=tmp_path, quiet=True)
+    result = drpl.train(
+        tiny, config=config, network=tiny_network, noise="uniform:0.3", out=tmp_path, quiet=True
+    )
     losses = {}
     for stage in ("relabel", "detect", "pooled"):
         with np.load(tmp_path / "splits" / f"{stage}.npz") as arrays:
@@ -102,7 +109,10 @@ def test_an_estimated_prior_pulls_less_where_classes_are_unequal(
     pulls = {}
     for prior in ("uniform", "estimate"):
         config = tiny_config("drpl", 3, {"prior": prior})
-        result = drpl.train(unequal, config=config, out=tmp_path / prior, quiet=True)
+        result = drpl.train(
+            unequal, config=config, network=tiny_network, out=tmp_path / prior, quiet=True
+        )
         pulls[prior] = {row["stage"]: row["terms"]["prior"] for row in result.history}
+    assert len(pulls["estimate"]) == 5
     for stage, pull in pulls["estimate"].items():  # the pull to equal classes is gone
         assert pull < pulls["uniform"][stage]

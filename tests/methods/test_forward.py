@@ -18,7 +18,7 @@ from drpl.training.evaluate import label_losses
 from drpl.training.losses import cross_entropy, one_hot
 from tests.support.equations import LABELS, LOGITS, NOISE, check_gradient, check_hopeless
 from tests.support.stages import first_batch, make_feed, make_net, scale_weights
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 
 def forward_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -116,7 +116,15 @@ def test_a_matrix_can_be_given_in_a_file(tiny: DatasetSplits, tmp_path: Path) ->
         assert np.allclose(forward.read_transition(str(tmp_path / f"t.{kind}"), 3), table)
     config = tiny_config("forward", 3, {"matrix": str(tmp_path / "t.npz")})
     out = tmp_path / "run"
-    drpl.train(tiny, method="forward", config=config, noise="uniform:0.3", out=out, quiet=True)
+    drpl.train(
+        tiny,
+        method="forward",
+        config=config,
+        network=tiny_network,
+        noise="uniform:0.3",
+        out=out,
+        quiet=True,
+    )
     kept = checkpoint.read(out / "stages" / "train.pt")
     assert kept is not None
     assert torch.allclose(kept.stage["transition"], torch.from_numpy(table).float())
@@ -137,7 +145,12 @@ def test_files_that_hold_no_matrix_are_said(tmp_path: Path) -> None:
 def test_another_estimate_learns_too(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("forward", 12, {"begin": 0, "outliers": 0.0})
     result = drpl.train(
-        tiny, method="forward", config=config, noise="uniform:0.3", out=tmp_path, quiet=True
+        tiny,
+        method="forward",
+        config=config,
+        noise="uniform:0.3",
+        out=tmp_path,
+        quiet=True,
     )
     assert (result.accuracy["last"] or 0) > 80
 

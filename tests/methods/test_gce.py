@@ -13,7 +13,7 @@ from drpl.methods import gce
 from drpl.training.evaluate import label_losses
 from tests.support.equations import LABELS, LOGITS, check_gradient, check_hopeless
 from tests.support.stages import make_feed, make_net
-from tests.support.tiny import make_schedule, read_preset, tiny_config
+from tests.support.tiny import make_schedule, read_preset, tiny_config, tiny_network
 
 
 def gce_loss(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
@@ -86,7 +86,13 @@ def test_other_choices_learn_too(
 ) -> None:
     config = tiny_config("gce", 12, settings)
     result = drpl.train(
-        tiny, method="gce", config=config, noise="uniform:0.3", out=tmp_path, quiet=True
+        tiny,
+        method="gce",
+        config=config,
+        network=tiny_network,
+        noise="uniform:0.3",
+        out=tmp_path,
+        quiet=True,
     )
     assert (result.accuracy["last"] or 0) > 80
 

@@ -18,7 +18,7 @@ from drpl.methods import nlnl
 from drpl.randomness import rng
 from drpl.training.losses import one_hot
 from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, scale_weights
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 LABELS = torch.arange(24) % 3
 LOGITS = torch.tensor([[2.0, 0, 0], [0, 1, -1]])
@@ -126,7 +126,9 @@ def test_negative_learning_judges_by_the_recent_predictions(
 ) -> None:
     wanted = tiny_config("nlnl", 6)
     more: dict[str, Any] = {"out": tmp_path, "track_every": 2, "quiet": True}
-    result = drpl.train(tiny, method="nlnl", config=wanted, noise="uniform:0.3", **more)
+    result = drpl.train(
+        tiny, method="nlnl", config=wanted, network=tiny_network, noise="uniform:0.3", **more
+    )
     evidence = Evidence.read(tmp_path / "evidence" / "train.npz")
     assert evidence.losses.shape == evidence.margins.shape == (3, 72)
     with np.load(tmp_path / "samples.npz") as samples:

@@ -11,7 +11,7 @@ from drpl.data.dataset import DatasetSplits, Truth
 from drpl.methods import oracle_forward
 from drpl.noise.inject import inject
 from drpl.training import checkpoint
-from tests.support.tiny import tiny_config
+from tests.support.tiny import tiny_config, tiny_network
 
 
 def test_the_true_matrix_is_counted_inside_the_classes_only() -> None:
@@ -26,7 +26,9 @@ def test_the_oracle_trains_through_the_true_matrix(tiny: DatasetSplits, tmp_path
     noisy, manifest = inject(tiny, "uniform:0.3", 1)
     data = replace(tiny, train=noisy)
     config = tiny_config("oracle_forward", 3)
-    drpl.train(data, method="oracle_forward", config=config, out=tmp_path, quiet=True)
+    drpl.train(
+        data, method="oracle_forward", config=config, network=tiny_network, out=tmp_path, quiet=True
+    )
     kept = checkpoint.read(tmp_path / "stages" / "train.pt")
     assert kept is not None
     assert np.allclose(kept.stage["transition"], manifest["matrix"], atol=1e-6)

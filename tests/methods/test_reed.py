@@ -11,7 +11,7 @@ from drpl.methods import reed
 from drpl.training.losses import one_hot
 from tests.support.equations import LOGITS, check_gradient
 from tests.support.stages import first_batch, make_feed, make_net
-from tests.support.tiny import read_preset, tiny_config
+from tests.support.tiny import read_preset, tiny_config, tiny_network
 
 
 def test_bootstrapping_shares_the_target_with_the_prediction() -> None:
@@ -44,7 +44,13 @@ def test_gradients_are_those_of_finite_differences() -> None:
 def test_the_soft_kind_learns_too(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = tiny_config("reed", 12, {"kind": "soft"})
     result = drpl.train(
-        tiny, method="reed", config=config, noise="uniform:0.3", out=tmp_path, quiet=True
+        tiny,
+        method="reed",
+        config=config,
+        network=tiny_network,
+        noise="uniform:0.3",
+        out=tmp_path,
+        quiet=True,
     )
     assert (result.accuracy["last"] or 0) > 80
 

@@ -49,7 +49,7 @@ def test_digits_with_noise(command: Command, shapes: Path) -> None:
     ]
     foreign = [row for row in rows if row["in_distribution"] == "False"]
     manifest = json.loads(Path("noisy/manifest.json").read_text())
-    assert len(foreign) == manifest["outside"]["images"] == manifest["parts"][1]["wrong"]
+    assert len(foreign) == manifest["outside"]["images"] == manifest["parts"][1]["wrong"] > 0
     assert all(row["source_class"] in ("disc", "stroke") for row in foreign)
     assert all(row["true_label"] == "" for row in foreign)
     with Image.open("noisy/noise.png") as image:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
 from drpl.registry import METHODS
@@ -18,7 +19,7 @@ from tests.support.tiny import brief_options
 
 def words(method: str, out: Path, epochs: int) -> list[str]:
     command = ["-m", "drpl", "train", "digits", "--method", method, "--noise", "uniform:0.4"]
-    command += ["--out", str(out), "--save-every", "0"]
+    command += ["--limit", "320", "--out", str(out), "--save-every", "0"]
     return command + brief_options(method, epochs)
 
 
@@ -55,33 +56,40 @@ def test_every_method_on_two_processes(tmp_path: Path) -> None:
         assert '"processes": 2' in (tmp_path / method / "provenance.json").read_text()
 
 
-def test_the_command_on_two_processes(tmp_path: Path) -> None:
-    running = launched(words("drpl", tmp_path, 1))
-    out, _ = running.communicate(timeout=300)
-    assert running.returncode == 0, out
-    assert out.count("accuracy   ") == 1  # one process speaks
-    with np.load(tmp_path / "samples.npz") as samples:
-        assert len(samples["loss"]) == 1438
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run that nothing disturbed, and what it said."""
+    folder = tmp_path_factory.mktemp("whole")
+    running = launched(words("joint", folder, 6))
+    said, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, said
+    return folder, said
+
+
+def test_the_command_on_two_processes(whole: tuple[Path, str]) -> None:
+    folder, said = whole
+    assert said.count("accuracy   ") == 1  # one process speaks
+    with np.load(folder / "samples.npz") as samples:
+        assert len(samples["loss"]) == 320
         assert (samples["loss"] > 0).all()  # the tables are whole
-    assert '"processes": 2' in (tmp_path / "provenance.json").read_text()
+    assert '"processes": 2' in (folder / "provenance.json").read_text()
 
 
-def test_killed_and_restarted_by_torchrun_resumes_exactly(tmp_path: Path) -> None:
-    whole = launched(words("joint", tmp_path / "whole", 6))
-    out, _ = whole.communicate(timeout=300)
-    assert whole.returncode == 0, out
-
-    broken = launched(words("joint", tmp_path / "broken", 6), restarts=2)
-    diary = tmp_path / "broken" / "history.jsonl"
+def test_killed_and_restarted_by_torchrun_resumes_exactly(
+    whole: tuple[Path, str], tmp_path: Path
+) -> None:
+    broken = launched(words("joint", tmp_path, 6), restarts=2)
+    diary = tmp_path / "history.jsonl"
     while not (diary.exists() and len(diary.read_text().splitlines()) >= 3):
         assert broken.poll() is None
         time.sleep(0.05)
     os.kill(worker_of(broken.pid), signal.SIGKILL)
     out, _ = broken.communicate(timeout=300)
     assert broken.returncode == 0, out
-    a, b = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    a, b = (load_file(folder / "model.safetensors") for folder in (whole[0], tmp_path))
+    assert a.keys() == b.keys()
     assert all(np.array_equal(a[key], b[key]) for key in a)
-    samples = [(tmp_path / name / "samples.csv").read_bytes() for name in ("whole", "broken")]
+    samples = [(folder / "samples.csv").read_bytes() for folder in (whole[0], tmp_path)]
     assert samples[0] == samples[1]
 
 

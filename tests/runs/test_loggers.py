@@ -150,6 +150,7 @@ def test_a_logger_that_comes_late_gets_all_rows(
     train(tiny, tmp_path, "wandb")  # finished: only the rows are sent
     train(tiny, tmp_path, "wandb")
     assert [step for _, step, _ in wandb.sent] == [1, 2, 3]
+    assert wandb.runs
     assert all(run.finished for run in wandb.runs)
 
 
