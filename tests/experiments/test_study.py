@@ -87,8 +87,8 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         write_atomic(out, "\n".join(f"{one.title}: {one.html}" for one in sections))
         return out
 
-    monkeypatch.setattr(Picture, "png", lambda _: b"\x89PNG")
-    monkeypatch.setattr(Picture, "svg", lambda _, *, alone=False: f"<svg>{alone}</svg>")
+    monkeypatch.setattr(Picture, "render_png", lambda _: b"\x89PNG")
+    monkeypatch.setattr(Picture, "render_svg", lambda _, *, alone=False: f"<svg>{alone}</svg>")
     monkeypatch.setattr(studying, "figures", figures)
     monkeypatch.setattr(studying, "report", report)
     return names
@@ -107,7 +107,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A whole one; but the pictures are drawn once, not again as PNG."""
     out = tmp_path_factory.mktemp("study") / "s"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Picture, "png", lambda _: b"\x89PNG")
+        patch.setattr(Picture, "render_png", lambda _: b"\x89PNG")
         return study(with_corners(), noises=[NOISE], out=out, **SHORT)
 
 
@@ -159,7 +159,7 @@ def test_separation_and_detectors_are_what_the_folders_say(made: Study) -> None:
 def test_a_second_call_does_nothing(
     made: Study, trainings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Picture, "png", lambda _: b"\x89PNG")  # as in the first one
+    monkeypatch.setattr(Picture, "render_png", lambda _: b"\x89PNG")  # as in the first one
     before = dates(made.folder)
     again = study(with_corners(), noises=[NOISE], out=made.folder, **SHORT)
     assert trainings == []
