@@ -96,7 +96,7 @@ def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.Mo
         and figure.method == "cross_entropy"
         and figure.noise in ("none", "nonuniform:0.3")
     ]
-    monkeypatch.setattr(reproduce, "published", lambda: some)
+    monkeypatch.setattr(reproduce, "read_published", lambda: some)
     words = ("reproduce", "cifar10", "--scale", "mini", "--data", tiny_file, "--preset", "small")
     answer = command(*words, "--jobs", 1, *fast(1))
     assert answer.code == 0, answer.err
