@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from drpl.networks.build import build_network
-from drpl.networks.preact_resnet import PreActBlock, PreActResNet18
+from drpl.networks.preact_resnet import PreActBlock, preact_resnet18
 
 
 @pytest.mark.parametrize(("classes", "count"), [(10, 11_171_274), (100, 11_217_444)])
@@ -22,7 +22,7 @@ def test_preact_resnet18_takes_any_shape(shape: tuple[int, ...]) -> None:
 def test_no_activation_after_the_last_block() -> None:
     """The features before the pool may be negative: the class activation maps depend on it."""
     torch.manual_seed(0)
-    net = PreActResNet18(3, 5, 4)
+    net = preact_resnet18((3, 16, 16), 5, 4)
     x = net.stem(torch.randn(4, 3, 16, 16))
     for stage in net.stages:
         x = stage(x)
@@ -38,7 +38,7 @@ def test_identity_shortcut_carries_the_activated_input() -> None:
 
 def test_convolutions_have_no_bias_and_fan_out_scale() -> None:
     torch.manual_seed(0)
-    conv = PreActResNet18(3, 5, 64).stages[3].get_submodule("1.conv2")
+    conv = preact_resnet18((3, 32, 32), 5, 64).stages[3].get_submodule("1.conv2")
     assert isinstance(conv, torch.nn.Conv2d)
     assert conv.bias is None
     assert float(conv.weight.detach().std()) == pytest.approx((2 / (512 * 9)) ** 0.5, rel=0.02)

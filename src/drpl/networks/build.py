@@ -25,7 +25,11 @@ def build_network(
     import torch
 
     if not isinstance(network, str):
-        return _check_module(network(shape, classes))
+        if isinstance(own := network(shape, classes), torch.nn.Module):
+            return own
+        raise ConfigError(
+            f"your network function must return an nn.Module, got {type(own).__name__}"
+        )
     if network == CUSTOM:
         raise ConfigError(
             "network 'custom' stands for a function of your own, which only Python can give: train "
@@ -41,14 +45,3 @@ def build_network(
         net = find("network", network, NETWORKS).load()(shape, classes, width)
     # Convolutions are faster with the channels last, on GPUs and on CPUs.
     return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def _check_module(net: object) -> "nn.Module":
-    """What a user's function made, if it is a network."""
-    from torch import nn
-
-    if not isinstance(net, nn.Module):
-        raise ConfigError(
-            f"your network function must return an nn.Module, got {type(net).__name__}"
-        )
-    return net

@@ -3,7 +3,7 @@ Connections on Learning". DivideMix's network for WebVision. Without the auxilia
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ class C(NamedTuple):
     padded: bool = True
 
 
-Layers = tuple[C | str, ...]  # a text names a pool
+Layers = tuple[C | str, ...]  # a pool: "shrink" halves the size by maxima, "mean" keeps it
 STEM: Layers = (C(32, 3, 2), C(32, 3, 1, False), C(64, 3), "shrink", C(80), C(192, 3, 1, False))
 MIXED_5B: tuple[Layers, ...] = (
     (C(96),),
@@ -89,9 +89,7 @@ class InceptionResNet(nn.Sequential):
     @property
     def classify(self) -> nn.Linear:
         """What the pooled features go through."""
-        last = self[-1]
-        assert isinstance(last, nn.Linear)  # noqa: S101
-        return last
+        return cast("nn.Linear", self[-1])
 
     def blocks(self) -> list[nn.Module]:
         """What comes before each reduction and before the pool, see `networks.depth`."""
@@ -104,24 +102,17 @@ def _make_chain(channels: int, layers: Layers, width: int) -> tuple[nn.Sequentia
     net = nn.Sequential()
     for layer in layers:
         if isinstance(layer, str):
-            net.append(_make_pool(layer))
+            mean = nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
+            net.append(mean if layer == "mean" else nn.MaxPool2d(3, 2))
             continue
         out = max(1, round(layer.out * width / 64))
         sides = (layer.kernel,) * 2 if isinstance(layer.kernel, int) else layer.kernel
         even = layer.padded and layer.stride == 1
         padding = (sides[0] // 2, sides[1] // 2) if even else (0, 0)
-        net.append(nn.Conv2d(channels, out, sides, layer.stride, padding, bias=False))
-        net.append(nn.BatchNorm2d(out, eps=1e-3))
-        net.append(nn.ReLU())
+        conv = nn.Conv2d(channels, out, sides, layer.stride, padding, bias=False)
+        net.extend([conv, nn.BatchNorm2d(out, eps=1e-3), nn.ReLU()])
         channels = out
     return net, channels
-
-
-def _make_pool(kind: str) -> nn.Module:
-    """`shrink` halves the size by maxima, `mean` keeps it."""
-    if kind == "shrink":
-        return nn.MaxPool2d(3, 2)
-    return nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
 
 
 def inception_resnet_v2(shape: tuple[int, ...], classes: int, width: int) -> InceptionResNet:

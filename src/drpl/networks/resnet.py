@@ -3,44 +3,19 @@
 The stride of a bottleneck is in its 3 x 3 convolution, as in all common implementations.
 """
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from drpl.networks.layers import Pointwise, Staged, check_images
-
-Branch = Callable[[int, int, int], list[nn.Module]]  # (channels, width, stride) -> layers
-
-
-def _make_unit(channels: int, out: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-    """Convolution and batch normalisation."""
-    conv = nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
-    return [conv, nn.BatchNorm2d(out)]
-
-
-def _make_basic(channels: int, width: int, stride: int) -> list[nn.Module]:
-    """3 x 3, 3 x 3."""
-    return [*_make_unit(channels, width, 3, stride), nn.ReLU(), *_make_unit(width, width, 3)]
-
-
-def _make_bottleneck(channels: int, width: int, stride: int) -> list[nn.Module]:
-    """1 x 1, 3 x 3, 1 x 1 to four times the width."""
-    inner = [
-        *_make_unit(channels, width, 1),
-        nn.ReLU(),
-        *_make_unit(width, width, 3, stride),
-        nn.ReLU(),
-    ]
-    return [*inner, *_make_unit(width, 4 * width, 1)]
+from drpl.networks.layers import Pointwise, StagedNetwork, check_images, make_unit
 
 
 class Residual(nn.Module):
     """ReLU of a branch plus its input, which is projected where the shapes differ."""
 
-    def __init__(self, branch: list[nn.Module], channels: int, out: int, stride: int) -> None:
+    def __init__(self, channels: int, out: int, stride: int, *units: list[nn.Module]) -> None:
         super().__init__()
-        self.branch = nn.Sequential(*branch)
+        layers = [layer for unit in units for layer in (*unit, nn.ReLU())]
+        self.branch = nn.Sequential(*layers[:-1])  # the last ReLU is that of the sum
         self.shortcut = (
             nn.Identity()
             if stride == 1 and channels == out
@@ -52,41 +27,33 @@ class Residual(nn.Module):
         return relu(self.branch(x) + self.shortcut(x))
 
 
-class ResNet(Staged):
-    """Stem, four stages of blocks, global average pool, linear classifier."""
-
-    def __init__(
-        self,
-        branch: Branch,
-        growth: int,
-        blocks: tuple[int, ...],
-        channels: int,
-        classes: int,
-        width: int,
-    ) -> None:
-        stem = nn.Sequential(
-            *_make_unit(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1)
-        )
-        stages: list[nn.Module] = []
-        before = width
-        for number, count in enumerate(blocks):
-            stage, inner = nn.Sequential(), width * 2**number
-            for k in range(count):
-                stride = 2 if k == 0 and number > 0 else 1
-                layers = branch(before, inner, stride)
-                stage.append(Residual(layers, before, growth * inner, stride))
-                before = growth * inner
-            stages.append(stage)
-        super().__init__(stem, stages, before, classes)
+def _make_basic(channels: int, width: int, stride: int) -> Residual:
+    """3 x 3, 3 x 3."""
+    units = make_unit(channels, width, 3, stride), make_unit(width, width, 3)
+    return Residual(channels, width, stride, *units)
 
 
-def resnet18(shape: tuple[int, ...], classes: int, width: int) -> ResNet:
+def _make_bottleneck(channels: int, width: int, stride: int) -> Residual:
+    """1 x 1, 3 x 3, 1 x 1 to four times the width."""
+    narrow, across = make_unit(channels, width, 1), make_unit(width, width, 3, stride)
+    return Residual(channels, 4 * width, stride, narrow, across, make_unit(width, 4 * width, 1))
+
+
+def _make_stem(channels: int, width: int) -> nn.Sequential:
+    """7 x 7 and a pool, each halving the size."""
+    pool = nn.MaxPool2d(3, 2, padding=1)
+    return nn.Sequential(*make_unit(channels, width, 7, 2), nn.ReLU(), pool)
+
+
+def resnet18(shape: tuple[int, ...], classes: int, width: int) -> StagedNetwork:
     """Two basic blocks a stage; width 64 is the standard."""
     check_images("resnet18", shape)
-    return ResNet(_make_basic, 1, (2, 2, 2, 2), shape[0], classes, width)
+    stem = _make_stem(shape[0], width)
+    return StagedNetwork(stem, _make_basic, (2, 2, 2, 2), width, classes)
 
 
-def resnet50(shape: tuple[int, ...], classes: int, width: int) -> ResNet:
+def resnet50(shape: tuple[int, ...], classes: int, width: int) -> StagedNetwork:
     """Bottlenecks, 3, 4, 6 and 3 of them; width 64 is the standard."""
     check_images("resnet50", shape)
-    return ResNet(_make_bottleneck, 4, (3, 4, 6, 3), shape[0], classes, width)
+    stem = _make_stem(shape[0], width)
+    return StagedNetwork(stem, _make_bottleneck, (3, 4, 6, 3), width, classes, growth=4)
