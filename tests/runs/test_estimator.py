@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from drpl import DRPLClassifier, arrays, detect, find_label_issues
+from drpl import DRPLClassifier, DrplError, arrays, detect, find_label_issues
 from drpl.config.compose import compose
 from drpl.config.from_data import choose_batch_size, suit_to_vectors
 from drpl.errors import ConfigError
@@ -196,3 +196,9 @@ def test_chosen_settings_fit_every_method(method: str) -> None:
     assert settings
     for name in settings:
         assert getattr(config, name).batch_size == 64
+
+
+def test_settings_that_are_no_mapping() -> None:
+    x, given, _ = blobs(30)
+    with pytest.raises(DrplError, match="settings must be a mapping"):
+        find_label_issues(x, given, settings=["width=3"])  # type: ignore[arg-type]

@@ -61,6 +61,23 @@ def test_score(kind: str, command: Command, request: pytest.FixtureRequest) -> N
     assert len(pd.read_csv("table.csv")) > 3
 
 
+def test_the_same_command_finds_it_finished(run: Path, command: Command) -> None:
+    """Its settings are in the words of that time; see the README of the fixtures."""
+    sets = ["relabel.begin=1", "network=mlp", "width=8"]
+    for stage in ("relabel", "warmup", "detect", "final"):
+        short = ("epochs=2", "rates=[[1,0.05]]", "batch_size=16")
+        sets += [f"{stage}_schedule.{text}" for text in short]
+    words = [word for text in sets for word in ("--set", text)]
+    before = (run / "result.json").read_bytes()
+    train = ("train", "digits", "--limit", 120, "--noise", "uniform:0.3", "--out", run, "--quiet")
+    answer = command(*train, *words)
+    assert answer.code == 0, answer.err
+    assert (run / "result.json").read_bytes() == before
+    assert not (run / "stages").exists()
+    answer = command(*train, *words, "--set", "width=9")
+    assert "was made with width 8, but 9 was asked for" in answer.err
+
+
 def test_predict_with_a_run(run: Path, command: Command) -> None:
     digits, labels = load_digits(return_X_y=True)
     Path("digits").mkdir()

@@ -56,8 +56,6 @@ def compose(
     schema: type[C], method: str, presets: Iterable[str], settings: Mapping[str, Any] | None = None
 ) -> C:
     """The configuration of a method from presets (names or TOML files) and settings."""
-    if not isinstance(settings or {}, Mapping):
-        raise ConfigError(f"settings must be a mapping such as {{'width': 32}}, got {settings!r}")
     named, own = [], []
     for preset in presets:
         if Path(preset).suffix == ".toml":
@@ -97,6 +95,8 @@ def read_toml(path: Path) -> Tree:
 
 def merge(into: Tree, tree: Mapping[str, Any]) -> Tree:
     """Lay `tree` over `into`, table by table; the key "a.b" means b in the table a."""
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"settings must be a mapping such as {{'width': 32}}, got {tree!r}")
     for name, value in tree.items():
         key, dot, rest = name.partition(".")
         value = {rest: value} if dot else value

@@ -237,7 +237,7 @@ def presets_for(method: str, presets: Iterable[str]) -> list[str]:
 def settings_for(method: str, settings: Mapping[str, Any]) -> Tree:
     """Settings without the name of a method in front, or with this one's."""
     found: Tree = {}
-    for key, value in settings.items():
+    for key, value in merge({}, settings).items():
         for rest in _strip_method(method, key):
             merge(found, {rest: value})
     return found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drpl.config.compose import flatten, read_toml
+from drpl.config.compose import flatten, merge, read_toml
 from drpl.errors import RunError
 from drpl.files import explain_write_errors, read_json, write_arrays, write_atomic
 
@@ -110,7 +110,7 @@ def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
     path = folder / "config.toml"
     if not path.exists():
         return None
-    found, asked = flatten(read_toml(path)), flatten(wanted)
+    found, asked = flatten(merge({}, read_toml(path))), flatten(wanted)
     for key in sorted(found.keys() | asked.keys(), key=lambda key: (key.split(".")[0], key)):
         if found.get(key) != asked.get(key):
             name = key.removeprefix("run.").removeprefix("settings.")
