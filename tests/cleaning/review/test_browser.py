@@ -298,6 +298,7 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
     with reviewing(made.folder) as (address, _):
         for place in (address, page.as_uri()):
             tab.open(place)
+            tab.wait("issues !== undefined")
             for query, table in wanted.items():
                 ids = tab.run(f"issues.select({{{query}}}).map((row) => row.id)")
                 assert ids == list(table.index), (place, query)
@@ -313,6 +314,7 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
 def test_a_hundred_thousand_issues_in_the_page(tab: Tab, tmp_path: Path) -> None:
     with reviewing(make_large(tmp_path / "large", 100_000)) as (address, _):
         tab.open(address)
+        tab.wait("issues !== undefined")
         for query in ("sort: 'worst'", "sort: 'class', verdict: 'outside'", "sort: 'confidence'"):
             script = (
                 "(() => { const t = performance.now(); "
@@ -323,6 +325,7 @@ def test_a_hundred_thousand_issues_in_the_page(tab: Tab, tmp_path: Path) -> None
             assert max(times) < 5000, query
         tab.press("k")
         expect_decided(tab, 1)
+        tab.page.goto("about:blank")
         tab.errors.clear()  # its images are not there
 
 
