@@ -1,9 +1,5 @@
 """The command line: one thin file a group of commands."""
 
-from drpl.cli import cleaning as cleaning  # each adds its commands to the application
-from drpl.cli import data as data
-from drpl.cli import grids as grids
-from drpl.cli import insight as insight
-from drpl.cli import report as report
-from drpl.cli import train as train
+# Each module adds its commands to the application.
+from drpl.cli import cleaning, data, grids, insight, report, train  # noqa: F401
 from drpl.cli.app import app as app
