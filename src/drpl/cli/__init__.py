@@ -1,4 +1,8 @@
-"""The command line: one thin file a group of commands."""
+"""The command line: one thin file a group of commands.
+
+It may import every other package, inside of commands what needs torch, so that help is there at
+once. Only `drpl.__main__` imports it.
+"""
 
 # Each module adds its commands to the application.
 from drpl.cli import cleaning, data, grids, insight, report, train  # noqa: F401
