@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,8 +25,10 @@ from filelock import FileLock
 
 import drpl
 from drpl.data.dataset import DatasetSplits
+from drpl.data.sources import ReadOptions
 from drpl.experiments import executors as engines
 from drpl.experiments import grid
+from drpl.experiments.study import study
 from drpl.runs.execute import execute
 from drpl.runs.experiment import Execution, Experiment
 from drpl.runs.folder import Result
@@ -154,6 +158,21 @@ def test_settings_and_presets_of_one_method() -> None:
     assert grid.settings_for("mixup", settings) == {"width": 4, "relabel": settings["relabel"]}
     relabel = {"begin": 2, "window": 3}
     assert grid.settings_for("drpl", settings) == {"width": 4, "relabel": relabel}
+
+
+def test_every_argument_reaches_the_grid(tiny_file: Path, tiny: DatasetSplits) -> None:
+    known = {one.name for kind in (grid.Grid, Execution) for one in fields(kind)} | {"preset"}
+    assert signature(grid.compare).parameters.keys() <= known
+    assert signature(study).parameters.keys() <= known | {"target"}
+    usual = {name: one.default for name, one in signature(grid.compare).parameters.items()}
+    given = {"data": str(tiny_file), "methods": ["mixup"], "out": "g", "preset": "small"}
+    more = {"ood": tiny.train, "read_options": ReadOptions(limit=30), "quiet": True}
+    made = grid.make_grid(usual | given | more)
+    assert (made.out, made.methods, made.presets) == (Path("g"), ("mixup",), ("small",))
+    assert made.execution == Execution(quiet=True)
+    data = made.load_data()
+    assert len(data.train) == 30
+    assert data.outside is not None
 
 
 def test_from_python_with_data_in_memory(tiny: DatasetSplits, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The paper's tables as grids, and what they would take."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,39 +11,49 @@ from drpl.data.sources import ReadOptions
 from drpl.data.synthetic import SIZES, make_synthetic
 from drpl.errors import ConfigError
 from drpl.experiments import reproduce
-from drpl.experiments.reproduce import TableRequest, plan_mini_grid, plan_paper_grids
+from drpl.experiments.grid import Grid
+from drpl.experiments.reproduce import list_left_out, plan_table
 from drpl.registry import METHODS
 from drpl.report.paper import TABLES, read_published
 from tests.conftest import Command
 from tests.experiments.test_grid import fast, rows_of
 
 Mistake = Callable[..., str]
+ASKED = Grid("", Path("out"), ())
 
 
 def test_every_table_is_its_grid() -> None:
     for table in TABLES:
+        grids = plan_table(table, ASKED)
         cells = [
-            (plan.data, noise or "none", method)
-            for plan in plan_paper_grids(table)
-            for noise in plan.noises
-            for method in plan.methods
+            (grid.data, noise or "none", method)
+            for grid in grids
+            for noise in grid.noises
+            for method in grid.methods
         ]
-        wanted = {(f.dataset, f.noise, f.method) for f in read_published() if f.table == table}
+        figures = [figure for figure in read_published() if figure.table == table]
+        wanted = {(f.dataset, f.noise, f.method) for f in figures if f.method in METHODS}
         assert set(cells) == wanted
         assert len(cells) == len(wanted)
-        assert all(plan.preset in PRESETS for plan in plan_paper_grids(table))
-        assert all(plan.data in SIZES for plan in plan_paper_grids(table))
-    assert [plan.goal for plan in plan_paper_grids("detection")] == ["detect"]
-    assert [plan.data for plan in plan_paper_grids("oracles")] == ["imagenet32", "imagenet64"]
+        assert {f.method for f in figures} - METHODS.keys() == set(list_left_out(table))
+        assert all(preset in PRESETS for grid in grids for preset in grid.presets)
+        assert all(grid.data in SIZES for grid in grids)
+    assert [grid.goal for grid in plan_table("detection", ASKED)] == ["detect"]
+    assert [grid.data for grid in plan_table("oracles", ASKED)] == ["imagenet32", "imagenet64"]
+    assert [grid.out.name for grid in plan_table("oracles", ASKED)] == ["imagenet32", "imagenet64"]
+    assert [grid.out.name for grid in plan_table("cifar10", ASKED)] == ["out"]
 
 
 def test_small_grids_have_the_same_noises() -> None:
-    plan = plan_mini_grid("cifar10", "digits")
-    assert plan.noises == plan_paper_grids("cifar10")[0].noises
-    assert plan.preset == "mini"
-    assert plan.outside == ()
-    assert plan_mini_grid("imagenet32", "digits").outside == ("8", "9")
-    assert plan_mini_grid("webvision", "digits").noises != (None,)
+    small = {
+        table: plan_table(table, replace(ASKED, data="digits"), mini=True)[0]
+        for table in ("cifar10", "imagenet32", "webvision")
+    }
+    assert small["cifar10"].noises == plan_table("cifar10", ASKED)[0].noises
+    assert small["cifar10"].presets == ["mini"]
+    assert small["cifar10"].read_options.outside == ()
+    assert small["imagenet32"].read_options.outside == ("8", "9")
+    assert any(small["webvision"].noises)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -63,7 +74,7 @@ def test_a_dry_run_without_the_files(command: Command) -> None:
     words = ("reproduce", "cifar10", "--dry-run", "--set", "width=2", "--seeds", "1,2,3")
     answer = command(*words)
     assert answer.code == 0, answer.err
-    mine = [m for m in plan_paper_grids("cifar10")[0].methods if m in METHODS]
+    mine = [m for m in plan_table("cifar10", ASKED)[0].methods if m in METHODS]
     assert f"cifar10, preset cifar10: {8 * 3 * len(mine)} cells" in answer.out
     assert "a stand-in of the same size" in answer.out
     assert f"  nonuniform:0.3         {', '.join(mine)}" in answer.out
@@ -83,8 +94,8 @@ def test_what_is_missing_is_said(mistake: Mistake, monkeypatch: pytest.MonkeyPat
     assert "--data goes with --scale mini" in mistake("reproduce", "cifar10", "--data", "digits")
     monkeypatch.setattr(reproduce, "METHODS", {})
     with pytest.raises(ConfigError, match="none of the methods"):
-        TableRequest("cifar10").plans()
-    assert TableRequest("webvision").list_left_out()[0] == "cross_entropy"
+        plan_table("cifar10", ASKED)
+    assert list_left_out("webvision")[0] == "cross_entropy"
 
 
 def test_a_small_table(command: Command, tiny_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

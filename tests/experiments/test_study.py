@@ -27,7 +27,7 @@ from drpl.runs.folder import Result
 from drpl.runs.run import Run
 from tests.analysis.test_probe import target
 from tests.conftest import Command
-from tests.support.tiny import shortened, tiny_data
+from tests.support.tiny import as_options, shortened, tiny_data
 
 NOISE = "uniform:0.2+ood:0.1"
 METHODS = ("cross_entropy", "drpl")
@@ -242,7 +242,7 @@ def test_what_cannot_be_shown_is_told(tmp_path: Path, drawings: list[str]) -> No
 def test_failures_do_not_stop_the_others(
     command: Command, tiny_file: Path, drawings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = [word for text in BARE["settings"] for word in ("--set", text)]
+    short = as_options(BARE["settings"])
     noises = ("--noise", "uniform:0.3", "--noise", "ood:0.3")
     words = ("study", tiny_file, *noises, "--methods", "cross_entropy", "-o", "s", "--jobs", 1)
     answer = command(*words, *short)
@@ -277,7 +277,8 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
             write_atomic(copied.folder / path.relative_to(run.folder), path.read_bytes())
     table["flagged"] = np.zeros(72, bool)  # nothing was detected
     write_arrays(copied.folder / "samples.npz", table)
-    files, notes = _look(copied, with_corners, tmp_path / "look", None)
+    asked = grid.Grid(with_corners(), tmp_path, METHODS)
+    files, notes = _look([copied], asked, tmp_path / "look")
     assert notes == [studying.ONE_CELL.format(8, 8)]
     assert files
     assert all(path.exists() for path in files)
@@ -289,7 +290,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
 
     table["flagged"] = table["wrong"]  # everything was
     write_arrays(copied.folder / "samples.npz", table)
-    files, (note,) = _look(copied, with_corners, tmp_path / "none", None)
+    files, (note,) = _look([copied], asked, tmp_path / "none")
     assert files == []
     assert "no wrong label went undetected" in note
 
@@ -297,7 +298,7 @@ def test_a_look_is_at_wrong_labels_that_were_not_detected(made: Study, tmp_path:
 def test_vectors_are_neither_looked_at_nor_probed(tmp_path: Path, drawings: list[str]) -> None:
     x = np.random.default_rng(0).normal(size=(60, 5)) + 3 * (np.arange(60) % 2)[:, None]
     data = arrays(x, np.arange(60) % 2, classes=["a", "b"], name="v")
-    words = {"settings": ["schedule.epochs=1", "schedule.rates=[[1, 0.05]]"], "seeds": (1,)}
+    words = {"settings": {"schedule": {"epochs": 1, "lr": [[1, 0.05]]}}}
     data = replace(data, outside=replace(data.train, classes=("c", "d")))
     found = study(data, noises=["uniform:0.3"], out=tmp_path, **BARE | words)
     text = "\n".join(found.notes)

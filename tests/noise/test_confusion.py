@@ -9,10 +9,10 @@ from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.errors import ConfigError, DataError
 from drpl.experiments.confusion import (
     collect_confusion,
-    halves,
+    halve,
     learn_confusion,
-    problem,
-    worst,
+    list_mistakes,
+    make_task,
 )
 from drpl.noise.confusion import Confusion, average_confusion, count_confusion, read_confusion
 from drpl.runs.experiment import Execution
@@ -37,7 +37,7 @@ def test_round_trip(tmp_path: Path) -> None:
     again = read_confusion(tmp_path / "t.npz")
     assert again.classes == found.classes
     assert torch.equal(again.matrix, found.matrix)
-    assert next(iter(worst(found, 2))) == ("ash", "birch", 0.5)
+    assert next(iter(list_mistakes(found, 2))) == ("ash", "birch", 0.5)
     mean = average_confusion([found, replace(found, matrix=torch.eye(3, dtype=torch.float64))])
     assert torch.allclose(mean.matrix.sum(1), torch.ones(3, dtype=torch.float64))
     assert float(mean.matrix[0, 1]) == pytest.approx(0.25)
@@ -52,9 +52,9 @@ def test_classes_are_matched_by_name() -> None:
 
 
 def test_halves_share_every_class(tiny: DatasetSplits) -> None:
-    first, second = halves(tiny.train, 0)
+    first, second = halve(tiny.train, 0)
     assert torch.bincount(first.labels).tolist() == torch.bincount(second.labels).tolist()
-    swapped = halves(tiny.train, 1)
+    swapped = halve(tiny.train, 1)
     assert torch.equal(
         swapped[0].images.load(torch.arange(36)), second.images.load(torch.arange(36))
     )
@@ -62,7 +62,7 @@ def test_halves_share_every_class(tiny: DatasetSplits) -> None:
 
 def test_outside_classes_are_classes_too(open_tiny: DatasetSplits) -> None:
     for data in (open_tiny, replace(open_tiny, test=None)):
-        task = problem(data, 0)
+        task = make_task(data, 0)
         assert task.test is not None
         assert task.train.classes == ("top", "left", "middle", "dark", "light")
         assert task.test.classes == task.train.classes
@@ -70,7 +70,7 @@ def test_outside_classes_are_classes_too(open_tiny: DatasetSplits) -> None:
         assert len(task.train.images.load(torch.arange(len(task.train)))) == len(task.train)
     clash = replace(open_tiny, outside=open_tiny.train)
     with pytest.raises(DataError, match="class 'left' is both"):
-        problem(clash, 0)
+        make_task(clash, 0)
 
 
 def test_learning_and_collecting(

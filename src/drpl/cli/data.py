@@ -3,15 +3,13 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from drpl.cli.app import app, split_names
-from drpl.cli.options import CONFUSION, DATA, DEVICE, OOD, PRESET, QUIET, SEED, SET, reads
-from drpl.config.compose import parse_settings
+from drpl.cli.app import app
+from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
 from drpl.data.sources import ReadOptions
 from drpl.registry import Entry
 
@@ -51,7 +49,7 @@ def noise(
 
 
 @app.command()
-@reads
+@takes(learn=LEARN, read_options=READ)
 def confusion(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The .npz file to write.")],
@@ -62,17 +60,15 @@ def confusion(
         typer.Option("--from", help="A finished run, or .npz with probs and labels; no training."),
     ] = None,
     runs: Annotated[Path | None, typer.Option(help="Keep the networks in this folder.")] = None,
-    preset: Annotated[list[str] | None, PRESET] = None,
-    settings: Annotated[list[str] | None, SET] = None,
-    seed: Annotated[int, SEED] = 1,
     *,
+    learn: dict[str, Any],
     read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Learn from clean data which classes look alike, for non-uniform noise."""
     from drpl.data.sources import load, with_ood
-    from drpl.experiments.confusion import collect_confusion, learn_confusion, worst
+    from drpl.experiments.confusion import collect_confusion, learn_confusion, list_mistakes
     from drpl.runs.experiment import Execution
 
     loaded = with_ood(load(data, read_options), ood)
@@ -82,15 +78,13 @@ def confusion(
         found = learn_confusion(
             loaded,
             networks=networks,
-            seed=seed,
             runs=runs,
-            preset=split_names(preset),
-            settings=parse_settings(settings or ()),
             execution=Execution(device=device, quiet=quiet),
+            **learn,
         )
     found.write(out)
     typer.echo(f"wrote {out}: {len(found.classes)} classes; the most frequent mistakes are")
-    for true, predicted, rate in worst(found, 5):
+    for true, predicted, rate in list_mistakes(found, 5):
         typer.echo(f"  {true} -> {predicted} ({rate:.3f})")
 
 
@@ -113,16 +107,7 @@ def doctor(
     typer.echo(practice.examine(load(data, read_options), root, presets).text())
 
 
-class Kind(StrEnum):
-    """What can be listed."""
-
-    METHODS = "methods"
-    DATASETS = "datasets"
-    NOISES = "noises"
-    NETWORKS = "networks"
-    DETECTORS = "detectors"
-    PRESETS = "presets"
-    TABLES = "tables"
+Kind = Literal["methods", "datasets", "noises", "networks", "detectors", "presets", "tables"]
 
 
 @app.command("list")
@@ -136,15 +121,15 @@ def list_names(
     from drpl.report.paper import TABLES
 
     known: dict[Kind, Mapping[str, Entry | str]] = {
-        Kind.METHODS: METHODS,
-        Kind.DATASETS: {**DATASETS, **SOURCES},
-        Kind.NOISES: NOISES,
-        Kind.NETWORKS: NETWORKS,
-        Kind.DETECTORS: DETECTORS,
-        Kind.PRESETS: PRESETS,
-        Kind.TABLES: TABLES,
+        "methods": METHODS,
+        "datasets": {**DATASETS, **SOURCES},
+        "noises": NOISES,
+        "networks": NETWORKS,
+        "detectors": DETECTORS,
+        "presets": PRESETS,
+        "tables": TABLES,
     }
-    for one in [kind] if kind else list(Kind):
-        typer.echo(f"{one.value}:")
+    for one in [kind] if kind else known:
+        typer.echo(f"{one}:")
         for name, entry in known[one].items():
             typer.echo(f"  {name:<16} {entry if isinstance(entry, str) else entry.about}")

@@ -1,7 +1,6 @@
 """Options that several commands share; a group of them is one parameter of a command."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from drpl.cli.app import split_names
+from drpl.config.compose import parse_settings
 from drpl.data.sources import Hold, ReadOptions
 
 DATA = typer.Argument(help="A name or a kind of file or folder from `drpl list datasets`.")
@@ -42,20 +43,14 @@ CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 
 Command = Callable[..., None]
+Options = Mapping[str, tuple[Any, ...]]  # by name: type, default, and perhaps a parser
 
 
-@dataclass(frozen=True)
-class Group:
-    """Options with their types and defaults, and what a command is given in their place."""
-
-    options: Mapping[str, tuple[Any, Any]]
-    gather: Callable[..., Any]
-
-
-def takes(**groups: Group) -> Callable[[Command], Command]:
+def takes(**groups: Options) -> Callable[[Command], Command]:
     """Give a command the options of each group in place of the parameter of that name.
 
-    Such parameters are keyword-only, and so is what follows them.
+    Such a parameter is keyword-only, and so is what follows it. Its value is a mapping of the
+    options' values; that of `read_options` is a `ReadOptions`.
     """
 
     def decorate(command: Command) -> Command:
@@ -64,16 +59,20 @@ def takes(**groups: Group) -> Callable[[Command], Command]:
             if parameter.name not in groups:
                 parameters.append(parameter)
                 continue
-            for name, (hint, default) in groups[parameter.name].options.items():
+            for name, (hint, default, *_) in groups[parameter.name].items():
                 kind = Parameter.KEYWORD_ONLY
                 parameters.append(Parameter(name, kind, default=default, annotation=hint))
 
         @wraps(command)
         def with_options(**given: Any) -> None:
-            gathered = {
-                name: group.gather(**{option: given.pop(option) for option in group.options})
-                for name, group in groups.items()
-            }
+            gathered: dict[str, Any] = {}
+            for group, options in groups.items():
+                gathered[group] = values = {name: given.pop(name) for name in options}
+                for name, (_, _, *parsers) in options.items():
+                    for parse in parsers:
+                        values[name] = parse(values[name])
+            if "read_options" in groups:
+                gathered["read_options"] = ReadOptions(**gathered["read_options"])
             command(**given, **gathered)
 
         with_options.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -83,22 +82,32 @@ def takes(**groups: Group) -> Callable[[Command], Command]:
     return decorate
 
 
-READ_OPTIONS: dict[str, tuple[Any, Any]] = {
+READ: Options = {
     "size": (Annotated[int | None, SIZE], None),
     "limit": (Annotated[int | None, LIMIT], None),
     "data_dir": (Annotated[Path | None, DATA_DIR], None),
     "download": (Annotated[bool, DOWNLOAD], False),
-    "outside": (Annotated[list[str] | None, OUTSIDE], None),
+    "outside": (Annotated[list[str] | None, OUTSIDE], (), tuple),
     "hold": (Annotated[Hold, HOLD], "auto"),
     "cache": (Annotated[Path | None, CACHE], None),
     "skip_broken": (Annotated[bool, SKIP], False),
 }
-
-
-def _make_read_options(*, outside: list[str] | None, **more: Any) -> ReadOptions:
-    """How to read, from the options."""
-    return ReadOptions(outside=tuple(outside or ()), **more)
-
-
-READ = Group(READ_OPTIONS, _make_read_options)
+LEARN: Options = {  # how a network learns
+    "preset": (Annotated[list[str] | None, PRESET], None, split_names),
+    "settings": (Annotated[list[str] | None, SET], None, parse_settings),
+    "seed": (Annotated[int, SEED], 1),
+}
+SETUP: Options = {  # what `train` and `detect` run
+    "method": (Annotated[str, METHOD], "drpl"),
+    "noise": (Annotated[str | None, NOISE], None),
+    "ood": (Annotated[str | None, OOD], None),
+    "confusion": (Annotated[Path | None, CONFUSION], None),
+    **LEARN,
+}
+WORK: Options = {  # how that is carried out
+    "device": (Annotated[str | None, DEVICE], None),
+    "save_every": (Annotated[float, SAVE], 10.0),
+    "track_every": (Annotated[int, TRACK], 0),
+    "quiet": (Annotated[bool, QUIET], False),
+}
 reads = takes(read_options=READ)

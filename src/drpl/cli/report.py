@@ -30,44 +30,44 @@ def score(
     """Judge the labels of finished runs by several detectors; see scores.csv in their folders."""
     import pandas as pd
 
-    from drpl import files
     from drpl.analysis import scoring
+    from drpl.files import write_atomic
+    from drpl.report.table import to_csv
 
     tables = {}
     for run in runs:
         tables[str(run)] = table = scoring.score(run, split_names(detectors) or None)
-        typer.echo(f"{run}\n{judgements(table)}\nwrote {run / 'scores.csv'}")
+        typer.echo(f"{run}\n{_format_scores(table)}\nwrote {run / 'scores.csv'}")
     if out:
         whole = pd.concat(tables, names=["run", "row"]).reset_index("run")
-        files.write_atomic(out, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_atomic(out, to_csv(whole))
 
 
-def judgements(table: "pd.DataFrame") -> str:
+def _format_scores(table: "pd.DataFrame") -> str:
     """What detectors make of a run; figures only where the truth is known."""
     judged, skipped = table[table.skipped == ""], table[table.skipped != ""]
-    told = bool(judged.tpr.notna().any() or judged.fpr.notna().any())
-    figures = ("auroc", "tpr", "fpr") if told else ()
+    known = judged[["tpr", "fpr"]].notna().any(axis=None)
+    figures = ("auroc", "tpr", "fpr") if known else ()
     head = "".join(f"{figure.upper():>8}" for figure in figures)
     lines = [f"{'stage':<15} {'detector':<17} {'flagged':>7}{head}"]
     for row in judged.itertuples():
         cells = "".join(f"{getattr(row, figure):>8.4f}" for figure in figures).replace("nan", "  -")
         lines.append(f"{row.stage:<15} {row.detector:<17} {row.flagged:>7}{cells}")
-    if told:
+    if known:
         lines.append("TPR: share of the clean labels that are kept; FPR: of the wrong ones")
     for reason, stages in skipped.groupby("skipped", sort=False).stage:
         lines.append(f"skipped on {', '.join(stages)}: {reason}")
     return "\n".join(lines)
 
 
+PAGE = typer.Option("--out", "-o", help="The page to write.")
 RUNS = typer.Argument(help="Folders of runs, also while they train, or of `drpl compare`.")
 
 
 @app.command()
 def report(
     runs: Annotated[list[Path], RUNS],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[Path, PAGE] = Path("report.html"),
     watch: Annotated[
         bool, typer.Option("--watch", help="Write it again while training runs, until it ends.")
     ] = False,
@@ -85,9 +85,8 @@ def report(
         return
     try:
         for training in page.watch(runs, out, images=images):
-            typer.echo(
-                f"wrote {out}; " + (f"{training} still training" if training else "all ended")
-            )
+            state = f"{training} still training" if training else "all ended"
+            typer.echo(f"wrote {out}; {state}")
             sys.stdout.flush()
     except KeyboardInterrupt:
         page.report(runs, out, images=images)  # a last one, which does not load itself again

@@ -2,32 +2,13 @@
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from drpl.cli.app import app, split_names, stoppable
-from drpl.cli.options import (
-    CONFUSION,
-    DATA,
-    DEVICE,
-    DRY,
-    LOG,
-    METHOD,
-    NOISE,
-    OOD,
-    OUT,
-    PRESET,
-    QUIET,
-    SAVE,
-    SEED,
-    SET,
-    TRACK,
-    reads,
-)
-from drpl.config.compose import parse_settings
+from drpl.cli.options import DATA, DRY, LOG, OUT, QUIET, READ, SETUP, WORK, takes
 from drpl.data.sources import ReadOptions
 
 if TYPE_CHECKING:
@@ -36,117 +17,76 @@ if TYPE_CHECKING:
     from drpl.runs.folder import Result
 
 
-def define(goal: "Goal", about: str) -> None:
+def _define(goal: "Goal", about: str) -> None:
     """The commands `train` and `detect`, which differ in how far they go."""
 
     @app.command(goal, help=about)
-    @reads
+    @takes(setup=SETUP, read_options=READ, work=WORK)
     def command(
         data: Annotated[str, DATA],
-        method: Annotated[str, METHOD] = "drpl",
-        noise: Annotated[str | None, NOISE] = None,
-        ood: Annotated[str | None, OOD] = None,
-        confusion: Annotated[Path | None, CONFUSION] = None,
-        preset: Annotated[list[str] | None, PRESET] = None,
-        settings: Annotated[list[str] | None, SET] = None,
-        seed: Annotated[int, SEED] = 1,
-        out: Annotated[Path | None, OUT] = None,
         *,
+        setup: dict[str, Any],
+        out: Annotated[Path | None, OUT] = None,
         read_options: ReadOptions,
-        device: Annotated[str | None, DEVICE] = None,
-        save_every: Annotated[float, SAVE] = 10.0,
-        track_every: Annotated[int, TRACK] = 0,
+        work: dict[str, Any],
         log: Annotated[list[str] | None, LOG] = None,
         dry_run: Annotated[bool, DRY] = False,
-        quiet: Annotated[bool, QUIET] = False,
     ) -> None:
-        carry_out(goal, locals())
+        from drpl import distributed
+        from drpl.data.sources import load
+        from drpl.runs import dry_run as forecasts
+        from drpl.runs.execute import execute
+        from drpl.runs.experiment import Execution, Experiment
+        from drpl.runs.loggers import check_loggers
 
-
-define("train", "Train a robust model and list the wrong labels.")
-define("detect", "List the wrong labels only; `train` in the same folder goes on from there.")
-
-
-def carry_out(goal: "Goal", arguments: dict[str, Any]) -> None:
-    """Train, and say what came out."""
-    from drpl import distributed
-    from drpl.data.sources import load
-    from drpl.runs.dry_run import dry_run
-    from drpl.runs.execute import execute
-    from drpl.runs.experiment import Execution, Experiment
-    from drpl.runs.loggers import check_loggers
-
-    execution = Execution(
-        folder=arguments["out"],
-        device=arguments["device"],
-        save_every=arguments["save_every"],
-        track_every=arguments["track_every"],
         # a missing package is reported before the data are read
-        loggers=check_loggers(split_names(arguments["log"])),
-        quiet=arguments["quiet"],
-    )
-    with stoppable(), distributed.processes():
-        experiment = Experiment.build(
-            load(arguments["data"], arguments["read_options"]),
-            method=arguments["method"],
-            noise=arguments["noise"],
-            ood=arguments["ood"],
-            confusion=arguments["confusion"],
-            preset=split_names(arguments["preset"]),
-            settings=parse_settings(arguments["settings"] or ()),
-            seed=arguments["seed"],
-            goal=goal,
-        )
-        if arguments["dry_run"]:
-            typer.echo(forecast(dry_run(experiment, execution)))
-            return
-        result = execute(experiment, execution)
-        if distributed.rank() == 0:
-            typer.echo(summarize(result))
+        execution = Execution(out, loggers=check_loggers(split_names(log)), **work)
+        with stoppable(), distributed.processes():
+            experiment = Experiment.build(load(data, read_options), goal=goal, **setup)
+            if dry_run:
+                typer.echo(_format_plan(forecasts.dry_run(experiment, execution)))
+                return
+            result = execute(experiment, execution)
+            if distributed.rank() == 0:
+                typer.echo(_summarize(result))
 
 
-def forecast(plan: "Plan") -> str:
+_define("train", "Train a robust model and list the wrong labels.")
+_define("detect", "List the wrong labels only; `train` in the same folder goes on from there.")
+
+
+def _format_plan(plan: "Plan") -> str:
     """What a run would take."""
-    head = f"{'stage':<16}{'epochs':>8}{'steps':>8}{'batch':>7}{'hours':>10}"
-    rows = [
+    lines = [f"{'stage':<16}{'epochs':>8}{'steps':>8}{'batch':>7}{'hours':>10}"]
+    lines += [
         f"{p.stage:<16}{p.epochs:>8}{p.steps:>8}{p.batch_size:>7}{p.seconds / 3600:>10.3f}"
         for p in plan.stages
     ]
     epochs, hours = sum(p.epochs for p in plan.stages), plan.seconds / 3600
-    total = f"{'all':<16}{epochs:>8}{'':>15}{hours:>10.3f}"
-    memory = f"memory at the peak: {plan.memory / 2**30:.2f} GiB"
-    return "\n".join(
-        [head, *rows, total, memory, "hours are estimated from a few steps here and now"]
-    )
+    lines.append(f"{'all':<16}{epochs:>8}{'':>15}{hours:>10.3f}")
+    lines.append(f"memory at the peak: {plan.memory / 2**30:.2f} GiB")
+    lines.append("hours are estimated from a few steps here and now")
+    return "\n".join(lines)
 
 
-def summarize(result: "Result") -> str:
+def _summarize(result: "Result") -> str:
     """A finished run in a few lines."""
-    s = result.summary
+    s, accuracy, folder = result.summary, result.accuracy, result.folder
     noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
     lines = [f"{s['method']} on {s['dataset']}{noise}, seed {s['seed']}"]
-    if result.accuracy["last"] is not None:
-        lines.append(
-            f"accuracy   {result.accuracy['last']:.2f} % last, {result.accuracy['best']:.2f} % best"
-        )
+    if accuracy["last"] is not None:
+        lines.append(f"accuracy   {accuracy['last']:.2f} % last, {accuracy['best']:.2f} % best")
     lines.append(f"flagged    {s['flagged']} of {s['samples']} labels")
-    if result.detection:
-        shown = (
-            f"{key} {value:.3f}" for key, value in result.detection.items() if value is not None
-        )
-        lines.append("detection  " + ", ".join(shown))
-    lines += [
-        f"note       {stage['stage']}: {note}" for stage in s["stages"] for note in stage["notes"]
-    ]
+    if found := result.detection:
+        known = [f"{key} {value:.3f}" for key, value in found.items() if value is not None]
+        lines.append(f"detection  {', '.join(known)}")
+    for stage in s["stages"]:
+        lines += [f"note       {stage['stage']}: {note}" for note in stage["notes"]]
     lines.append("suspicious")
     for row in result.suspicious(10).itertuples():
-        where = row.path or f"image {row.id}"
-        lines.append(
-            f"  {where}: {row.given_label} -> {row.suggested_label} (p noisy {row.p_noisy:.3f})"
-        )
-    lines.append(
-        f"all is in {result.folder}; see it with: drpl report {shlex.quote(str(result.folder))}"
-    )
+        change = f"{row.given_label} -> {row.suggested_label} (p noisy {row.p_noisy:.3f})"
+        lines.append(f"  {row.path or f'image {row.id}'}: {change}")
+    lines.append(f"all is in {folder}; see it with: drpl report {shlex.quote(str(folder))}")
     return "\n".join(lines)
 
 
@@ -192,22 +132,17 @@ def predict(
         raise typer.Exit(1)
 
 
-class Target(StrEnum):
-    """What a model can be exported to."""
-
-    ONNX = "onnx"
-    TORCH = "torch"
-
-
 @app.command()
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
-    to: Annotated[Target, typer.Option(help="onnx, or torch for a .pt2 file.")] = Target.ONNX,
+    to: Annotated[
+        Literal["onnx", "torch"], typer.Option(help="onnx, or torch for a .pt2 file.")
+    ] = "onnx",
 ) -> None:
     """Write a model, its preprocessing and its class names as one file that needs no drpl."""
     from drpl.runs.export import SHOWN
     from drpl.runs.export import export as write
 
-    difference = write(run, out, to.value)
+    difference = write(run, out, to)
     typer.echo(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")

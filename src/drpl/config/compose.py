@@ -68,10 +68,10 @@ def compose(
     return _validate(schema, [*layers, Layer("settings", settings or {})])
 
 
-def parse_settings(texts: Iterable[str]) -> Tree:
+def parse_settings(texts: Iterable[str] | None) -> Tree:
     """`relabel.begin=20` as {"relabel": {"begin": 20}}; a value is TOML, or else a plain word."""
     settings: Tree = {}
-    for text in texts:
+    for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {text}: write key=value, for example --set relabel.begin=20")

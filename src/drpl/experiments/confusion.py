@@ -39,25 +39,24 @@ def learn_confusion(
     found = []
     with tempfile.TemporaryDirectory() as scratch:
         for k in range(networks):
-            task = problem(data, k)
+            task = make_task(data, k)
             folder = (runs or Path(scratch)) / f"network-{k + 1}"
             experiment = Experiment.build(
                 task, method=METHOD, seed=seed + k, preset=preset, settings=settings
             )
             execute(experiment, replace(execution or Execution(), folder=folder))
-            found.append(by_model(folder, task))
+            found.append(_count_run(folder, task))
     return average_confusion(found)
 
 
 def collect_confusion(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
     """The mean confusion matrix of finished runs on the test set, or of stored probabilities."""
     classes = data.train.classes
-    return average_confusion(
-        [by_model(path, data) if path.is_dir() else by_file(path, classes) for path in sources]
-    )
+    found = [_count_run(p, data) if p.is_dir() else _count_file(p, classes) for p in sources]
+    return average_confusion(found)
 
 
-def by_model(folder: Path, data: DatasetSplits) -> Confusion:
+def _count_run(folder: Path, data: DatasetSplits) -> Confusion:
     """The mistakes of a run's model on the data's test set."""
     if data.test is None:
         raise DataError(
@@ -70,7 +69,7 @@ def by_model(folder: Path, data: DatasetSplits) -> Confusion:
     return count_confusion(found.predict(data.test.images), data.test.labels, found.classes)
 
 
-def by_file(path: Path, classes: Sequence[str]) -> Confusion:
+def _count_file(path: Path, classes: Sequence[str]) -> Confusion:
     """The mistakes in an .npz file with `probs` [N, C], `labels` [N] and perhaps `classes` [C]."""
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -84,30 +83,29 @@ def by_file(path: Path, classes: Sequence[str]) -> Confusion:
     return count_confusion(probs, labels.long(), names)
 
 
-def problem(data: DatasetSplits, turn: int) -> DatasetSplits:
+def make_task(data: DatasetSplits, turn: int) -> DatasetSplits:
     """All classes, inside and outside, with images held out to find mistakes on.
 
     These are the test set or, where there is none, every other image, by turns.
     """
-    train, held = (data.train, data.test) if data.test else halves(data.train, turn)
+    train, held = (data.train, data.test) if data.test else halve(data.train, turn)
     if data.outside is not None:
-        more = halves(data.outside, turn)
+        more = halve(data.outside, turn)
         if both := sorted(set(train.classes) & set(data.outside.classes)):
             raise DataError(f"class {both[0]!r} is both in the data set and outside it; rename one")
         train, held = train.concat(more[0]), held.concat(more[1])
     return replace(data, train=replace(train, truth=None), test=held, outside=None)
 
 
-def halves(dataset: Dataset, turn: int) -> tuple[Dataset, Dataset]:
+def halve(dataset: Dataset, turn: int) -> tuple[Dataset, Dataset]:
     """Two parts with half of each class; odd turns change their places."""
     order = torch.randperm(len(dataset), generator=rng("confusion", "halves"))
     order = order[dataset.labels[order].argsort(stable=True)]
-    first, second = order[0::2].sort().values, order[1::2].sort().values
-    parts = dataset.select(first), dataset.select(second)
-    return parts if turn % 2 == 0 else (parts[1], parts[0])
+    first, second = (dataset.select(order[(turn + k) % 2 :: 2].sort().values) for k in (0, 1))
+    return first, second
 
 
-def worst(confusion: Confusion, count: int) -> Iterable[tuple[str, str, float]]:
+def list_mistakes(confusion: Confusion, count: int) -> Iterable[tuple[str, str, float]]:
     """The most frequent mistakes: true class, predicted class, rate."""
     errors = confusion.matrix.clone().fill_diagonal_(0)
     values, cells = errors.flatten().topk(min(count, errors.numel()))

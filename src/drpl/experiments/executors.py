@@ -6,6 +6,7 @@ with its process gives nothing; whoever asked for it notices that.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from drpl.errors import ConfigError
@@ -30,10 +31,8 @@ def local(
         answers = Parallel(return_as="generator_unordered", batch_size=1)(
             delayed(work)(task) for task in tasks
         )
-        try:
+        with suppress(TerminatedWorkerError):
             yield from answers
-        except TerminatedWorkerError:
-            return
 
 
 def ray(
@@ -53,25 +52,22 @@ def ray(
     size = {} if address else {"num_cpus": jobs * threads, "include_dashboard": False}
     ray.init(address or "local", log_to_driver=False, logging_level="error", **size)
     home = os.getcwd()  # noqa: PTH109
-    told = {name: value for name, value in os.environ.items() if name.startswith("DRPL_")}
+    variables = {name: value for name, value in os.environ.items() if name.startswith("DRPL_")}
 
     def there(work: Callable[[Task], Answer], task: Task) -> Answer:
         os.chdir(home)  # so that relative paths mean the same everywhere
-        os.environ.update(told)
+        os.environ.update(variables)
         return work(task)
 
     gpus = 1 if ray.cluster_resources().get("GPU") else 0
-    options = {"num_cpus": threads, "num_gpus": gpus, "max_retries": RETRIES}
-    remote = ray.remote(**options)(there)
+    remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=RETRIES)(there)
     shared = ray.put(work)  # sent once, whatever data it holds
     try:
         waiting = [remote.remote(shared, task) for task in tasks]
         while waiting:
             (ended,), waiting = ray.wait(waiting, num_returns=1)
-            try:
+            with suppress(ray.exceptions.RayError):
                 yield ray.get(ended)
-            except ray.exceptions.RayError:
-                continue
     finally:
         ray.shutdown()
 

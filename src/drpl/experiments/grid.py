@@ -8,7 +8,7 @@ import re
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from multiprocessing import current_process
 from pathlib import Path
@@ -30,7 +30,7 @@ from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import tabulate_cells, tabulate_stages, to_csv, to_markdown
 from drpl.runs.display import duration
 from drpl.runs.execute import execute
-from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, compose_for
+from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, as_splits, compose_for
 from drpl.runs.folder import Result
 
 if TYPE_CHECKING:
@@ -92,16 +92,21 @@ class Grid:
             for seed in dict.fromkeys(self.seeds)
         ]
 
-    def build_experiment(self, cell: Cell) -> Experiment:
-        """What a cell runs, as `drpl train` would."""
+    def load_data(self) -> DatasetSplits:
+        """The data with the classes outside, read once in each process."""
         data, ood = self.data, self.ood
         if isinstance(data, str) and (ood is None or isinstance(ood, str)):
-            data, ood = _load_once(data, ood, self.read_options, self.began), None
+            return _load_once(data, ood, self.read_options, self.began)
+        return with_ood(
+            load(data, self.read_options) if isinstance(data, str) else as_splits(data), ood
+        )
+
+    def build_experiment(self, cell: Cell) -> Experiment:
+        """What a cell runs, as `drpl train` would."""
         return Experiment.build(
-            data,
+            self.load_data(),
             method=cell.method,
             noise=cell.noise,
-            ood=ood,
             confusion=self.confusion,
             preset=presets_for(cell.method, self.presets),
             settings=settings_for(cell.method, self.settings),
@@ -113,10 +118,8 @@ class Grid:
         """Raise for names and settings that do not exist before anything is trained."""
         if not self.list_cells():
             raise ConfigError("nothing to compare: give at least one method and one seed")
-        if self.engine not in ENGINES:
-            raise ConfigError(
-                f"unknown engine {self.engine!r}; {did_you_mean(self.engine, ENGINES)}"
-            )
+        if (engine := self.engine) not in ENGINES:
+            raise ConfigError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
         for noise in filter(None, self.noises):
             for kind, _ in parse_spec(noise):
                 find("noise", kind, NOISES)
@@ -187,27 +190,23 @@ def compare(
     A cell that fails does not stop the others. Call it again with the same arguments to continue
     where it stopped.
     """
-    execution = Execution(
-        device=device, save_every=save_every, track_every=track_every, quiet=quiet
-    )
-    return run_grid(
-        Grid(
-            data,
-            Path(out),
-            tuple(methods),
-            tuple(noises),
-            tuple(seeds),
-            ood,
-            read_options or ReadOptions(),
-            confusion,
-            (preset,) if isinstance(preset, str) else tuple(preset or ()),
-            settings or {},
-            goal,
-            execution,
-            engine,
-            jobs,
-        )
-    )
+    return run_grid(make_grid(locals()))
+
+
+def make_grid(arguments: Mapping[str, Any]) -> Grid:
+    """The grid that arguments of `compare` describe; others are passed over."""
+    execution = {one.name for one in fields(Execution)} & arguments.keys()
+    preset = arguments["preset"] or ()
+    found = {one.name: arguments[one.name] for one in fields(Grid) if one.name in arguments}
+    found |= {name: tuple(found[name]) for name in ("methods", "noises", "seeds")}
+    found |= {
+        "out": Path(found["out"]),
+        "read_options": found["read_options"] or ReadOptions(),
+        "presets": (preset,) if isinstance(preset, str) else tuple(preset),
+        "settings": found["settings"] or {},
+        "execution": Execution(**{name: arguments[name] for name in execution}),
+    }
+    return Grid(**found)
 
 
 def run_grid(grid: Grid) -> Comparison:
@@ -217,12 +216,17 @@ def run_grid(grid: Grid) -> Comparison:
     jobs = min(grid.jobs or _usual_jobs(grid.execution.device), len(cells))
     threads = max(1, min(joblib.cpu_count() // jobs, torch.get_num_threads()))
     grid = replace(grid, execution=replace(grid.execution, threads=threads))
-    progress, ended = GridProgress(len(cells), grid.execution.quiet), {}
+    console = Console(stderr=True, quiet=grid.execution.quiet, highlight=False)
+    ended, began, trained = dict[Cell, str | None](), time.monotonic(), 0
     for one in ENGINES[grid.engine](partial(_attempt, grid), cells, jobs, threads):
-        ended[one.cell] = one
-        progress.show(one, grid.out)
-    failures = {cell: LOST for cell in cells if cell not in ended}
-    failures |= {cell: one.failure for cell, one in ended.items() if one.failure}
+        ended[one.cell], trained = one.failure, trained + one.fresh
+        said = f"failed, {one.failure}" if one.failure else _summarize(grid.out / one.cell.folder)
+        text = f"{len(ended)} of {len(cells)}: {one.cell}: {said}"
+        if trained and (left := len(cells) - len(ended)):
+            seconds = (time.monotonic() - began) / trained * left
+            text += f"; about {duration(seconds)} left"
+        console.print(text, soft_wrap=True, markup=False)
+    failures = {cell: reason for cell in cells if (reason := ended.get(cell, LOST))}
     results = [Result.load(grid.out / cell.folder) for cell in cells if cell not in failures]
     comparison = Comparison(grid.out, results, failures)
     write_comparison(comparison)
@@ -295,33 +299,13 @@ def _attempt(grid: Grid, cell: Cell) -> CellResult:
     return CellResult(cell, fresh, None)
 
 
-class GridProgress:
-    """A line for every cell that ends, and how long the others may take."""
-
-    def __init__(self, cells: int, quiet: bool) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.cells, self.ended, self.fresh = cells, 0, 0
-        self.began = time.monotonic()
-
-    def show(self, one: CellResult, out: Path) -> None:
-        """Print the line of a cell."""
-        self.ended += 1
-        self.fresh += one.fresh
-        said = one.failure or _summarize(Result.load(out / one.cell.folder))
-        text = f"{self.ended} of {self.cells}: {one.cell}: {'failed, ' * bool(one.failure)}{said}"
-        left = self.cells - self.ended
-        if left and self.fresh:
-            seconds = (time.monotonic() - self.began) / self.fresh * left
-            text += f"; about {duration(seconds)} left"
-        self.console.print(text, soft_wrap=True, markup=False)
-
-
-def _summarize(result: Result) -> str:
+def _summarize(folder: Path) -> str:
     """The main figures of a run in a few words."""
+    result = Result.load(folder)
     last, auroc = result.accuracy["last"], (result.detection or {}).get("auroc")
-    parts = [f"accuracy {last:.2f} %" if last is not None else None]
-    parts += [f"AUROC {auroc:.3f}" if auroc is not None else None]
-    return ", ".join([*filter(None, parts), f"{result.summary['seconds']:.0f} s"])
+    accuracy = "" if last is None else f"accuracy {last:.2f} %, "
+    detection = "" if auroc is None else f"AUROC {auroc:.3f}, "
+    return f"{accuracy}{detection}{result.summary['seconds']:.0f} s"
 
 
 def write_comparison(comparison: Comparison) -> None:

@@ -8,7 +8,6 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from drpl.analysis.cam import COUNT, look
 from drpl.analysis.probe import probe
 from drpl.analysis.scoring import score
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError, DataError, RunError
-from drpl.experiments.grid import Comparison, Grid, run_grid
+from drpl.experiments.grid import Comparison, Grid, make_grid, run_grid
 from drpl.files import digest, slugify, write_if_changed, write_json
 from drpl.report.figures import figures
 from drpl.report.load import (
@@ -36,8 +35,8 @@ from drpl.report.load import (
     read_samples,
 )
 from drpl.report.page import Section, report
-from drpl.report.table import DASH, tabulate_stages, to_csv
-from drpl.runs.experiment import AnyData, Execution, as_splits
+from drpl.report.table import DASH, describe_cell, tabulate_stages, to_csv
+from drpl.runs.experiment import AnyData
 from drpl.runs.folder import Result
 
 METHODS = ("cross_entropy", "mixup", "drpl")
@@ -57,7 +56,13 @@ PROBES = (
     "block; the network stays as it is."
 )
 ONE_CELL = "on images of {} x {} pixels class activation maps have a single cell and show no place"
+UNKNOWN = (
+    "nobody knows which labels are wrong; left out are AUROC, ROC, and looks at wrong labels that "
+    "were not detected"
+)
+UNTRACKED = "no losses over epochs of {}: trained without --track-every, or for too few epochs"
 WIDE = '<div class="wide">{}</div>'
+ENDINGS = ("png", "svg", "csv")
 CASE = ["dataset", "noise", "rate", "seed"]
 
 Made = tuple[Iterable[Path], Sequence[str]]  # the files of a part, and what to know about it
@@ -107,97 +112,80 @@ def study(
     or else on the classes outside of the data. Call it again with the same arguments to continue
     where it stopped, or with more noises to add to it.
     """
-    execution = Execution(
-        device=device, save_every=save_every, track_every=track_every, quiet=quiet
-    )
-    grid = Grid(
-        data,
-        Path(out),
-        tuple(methods),
-        tuple(noises),
-        tuple(seeds),
-        ood,
-        read_options or ReadOptions(),
-        confusion,
-        (preset,) if isinstance(preset, str) else tuple(preset or ()),
-        settings or {},
-        execution=execution,
-        engine=engine,
-        jobs=jobs,
-    )
-    return study_grid(grid, target)
-
-
-def study_grid(grid: Grid, target: str | DatasetSplits | None = None) -> Study:
-    """Run a grid, and make all that can be seen of it."""
+    grid = make_grid(locals())
     comparison = run_grid(grid)
-    runs, folder = comparison.results, comparison.folder
-    if not runs:
+    if not comparison.results:
         return Study(comparison, ("no run was finished, so there is nothing to show",))
-    parts = Parts(folder, grid.execution.quiet)
-
-    @cache
-    def source() -> DatasetSplits:
-        data = grid.data
-        whole = load(data, grid.read_options) if isinstance(data, str) else as_splits(data)
-        return with_ood(whole, grid.ood)
-
-    write_if_changed(folder / "separation.csv", to_csv(measure_separation(runs)))
-    parts.make("detectors.csv", partial(_score, runs, folder), runs)
-    looks: dict[str, Path] = {}
-    for case, mine in group_by_case(runs).items():
-        name = f"figures of {case[1] or 'none'}"
-        parts.make(name, partial(_draw, mine, folder / "figures"), mine)
-        looks |= _look_at_case(parts, case, mine, source, grid.confusion)
-    own = grid.data.outside if isinstance(grid.data, DatasetSplits) else None
-    about = [*map(_identify, (target, grid.ood, own)), grid.read_options.outside]
-    test = partial(_probe, runs, target, source, grid.read_options, folder / "probes")
-    probes = folder / "probes" / "probes.svg" if parts.make("probes", test, runs, about) else None
-    texts = _make_sections(measure_separation(runs), looks, probes, parts.notes)
-    page = folder / "report.html"
-    parts.make("report.html", lambda: ([report(runs, page, sections=texts)], ()), runs, texts)
+    parts = _Parts(comparison, quiet)
+    _make_parts(parts, grid, target)
     return Study(comparison, tuple(parts.notes))
 
 
-class Parts:
+class _Parts:
     """What is made of a study's runs, and of what it was made: `study.json`."""
 
-    def __init__(self, folder: Path, quiet: bool) -> None:
-        self.folder, self.notes = folder, list[str]()
+    def __init__(self, comparison: Comparison, quiet: bool) -> None:
+        self.runs, self.folder, self.notes = comparison.results, comparison.folder, list[str]()
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         try:
-            self.made = dict(json.loads((folder / "study.json").read_text("utf-8")))
+            self.made = dict(json.loads((self.folder / "study.json").read_text("utf-8")))
         except (FileNotFoundError, ValueError):  # all is made again
             self.made = {}
 
     def make(
-        self, name: str, work: Callable[[], Made], runs: Sequence[Result], *of: Any
+        self,
+        name: str,
+        work: Callable[..., Made],
+        runs: Sequence[Result],
+        *arguments: Any,
+        of: tuple[Any, ...] = (),
     ) -> list[Path]:
         """The files of a part: the work is done unless it was done of these runs and `of`.
 
         What cannot be done is noted, and has no files.
         """
-        part = self.made.get(name)
-        if part is None or part["of"] != _fingerprint(runs, *of) or self.lost(part["files"]):
+        part = self.made.get(name, {"of": None})
+        kept = part["of"] == _fingerprint(runs, of)
+        if not kept or not all((self.folder / file).exists() for file in part["files"]):
             self.console.print(f"making {name}", markup=False)
             try:
-                paths, notes = work()
+                paths, notes = work(runs, *arguments)
             except (ConfigError, DataError, RunError) as error:  # may go well the next time
                 self.notes.append(f"{name} was left out: {error}")
                 return []
             files = [path.relative_to(self.folder).as_posix() for path in paths]
-            part = {"of": _fingerprint(runs, *of), "files": files, "notes": list(notes)}
+            part = {"of": _fingerprint(runs, of), "files": files, "notes": list(notes)}
             self.made[name] = part
             write_json(self.folder / "study.json", self.made)
         self.notes += [note for note in part["notes"] if note not in self.notes]
-        return [self.folder / name for name in part["files"]]
-
-    def lost(self, files: Sequence[str]) -> bool:
-        """Whether one of the files is gone."""
-        return not all((self.folder / name).exists() for name in files)
+        return [self.folder / file for file in part["files"]]
 
 
-def _fingerprint(runs: Sequence[Result], *of: Any) -> str:
+def _make_parts(parts: _Parts, grid: Grid, target: str | DatasetSplits | None) -> None:
+    """Make all that can be seen of a grid's runs."""
+    runs, folder = parts.runs, parts.folder
+    separation = measure_separation(runs)
+    write_if_changed(folder / "separation.csv", to_csv(separation))
+    parts.make("detectors.csv", _score, runs, folder / "detectors.csv")
+    pictures: dict[str, Path] = {}
+    for case, mine in group_by_case(runs).items():
+        noise = case[1] or "none"
+        parts.make(f"figures of {noise}", _draw, mine, folder / "figures")
+        if mine[0].detection is None:
+            parts.notes.append(f"{format_case(case)}: {UNKNOWN}")
+            continue
+        for method, (first, *_) in group_by_method(mine).items():
+            name = f"look/{slugify(noise)}/{method}"
+            if files := parts.make(name, _look, [first], grid, folder / name):
+                pictures[format_run(first)] = files[0].with_suffix(".svg")
+    own = grid.data.outside if isinstance(grid.data, DatasetSplits) else None
+    about = [*map(_identify, (target, grid.ood, own)), grid.read_options.outside]
+    probes = parts.make("probes", _probe, runs, grid, target, folder / "probes", of=(about,))
+    sections = _make_sections(separation, pictures, probes, parts.notes)
+    parts.make("report.html", _write_page, runs, folder / "report.html", sections, of=(sections,))
+
+
+def _fingerprint(runs: Sequence[Result], of: tuple[Any, ...]) -> str:
     """Changes with the runs, with how detectors judged them, and with this library."""
     paths = [run.folder / name for run in runs for name in ("result.json", "scores.csv")]
     contents = [path.read_bytes() if path.exists() else b"" for path in paths]
@@ -215,8 +203,7 @@ def _identify(data: str | DatasetSplits | Dataset | None) -> str:
 def measure_separation(runs: Sequence[Result]) -> pd.DataFrame:
     """A row a noise and seed: AUROC of the losses that methods declare to judge labels by."""
     stages = tabulate_stages(runs)
-    pairs = zip(stages.method, stages.stage, strict=True)
-    stages = stages.assign(loss=[_name_loss(method, stage) for method, stage in pairs])
+    stages["loss"] = list(map(_name_loss, stages.method, stages.stage))
     table = stages[CASE].drop_duplicates().reset_index(drop=True)
     for column in stages.loss.dropna().unique():
         own = stages[stages.loss == column][[*CASE, "auroc"]].rename(columns={"auroc": column})
@@ -236,83 +223,47 @@ def score_runs(runs: Iterable[Result]) -> pd.DataFrame:
     """Every detector on the evidence of every stage of some runs."""
     tables = []
     for run in runs:
-        s = run.summary
-        case = {"dataset": s["dataset"], "noise": s["noise"]["spec"] or "none"}
-        tables.append(score(run.folder).assign(**case, method=s["method"], seed=s["seed"]))
+        cell = {key: value for key, value in describe_cell(run).items() if key != "rate"}
+        tables.append(score(run.folder).assign(**cell))
     return pd.concat(tables)
 
 
-def _score(runs: Sequence[Result], folder: Path) -> Made:
+def _score(runs: Sequence[Result], path: Path) -> Made:
     """`detectors.csv`, and `scores.csv` in the runs, which figures are drawn from."""
-    path = folder / "detectors.csv"
     write_if_changed(path, to_csv(score_runs(runs)))
     return [path, *(run.folder / "scores.csv" for run in runs)], ()
 
 
 def _draw(runs: Sequence[Result], folder: Path) -> Made:
     """Every figure of the runs under one noise."""
-    blind = [format_run(run) for run in runs if not find_tracked(run)]
-    note = (
-        f"no losses over epochs of {'; '.join(blind)}: trained without --track-every, or for too "
-        "few epochs"
-    )
-    return figures(runs, folder), [note] if blind else ()
+    blind = "; ".join(format_run(run) for run in runs if not find_tracked(run))
+    return figures(runs, folder), [UNTRACKED.format(blind)] if blind else ()
 
 
-def _look_at_case(
-    parts: Parts,
-    case: tuple[str, str | None],
-    runs: Sequence[Result],
-    source: Callable[[], DatasetSplits],
-    confusion: Path | str | None,
-) -> dict[str, Path]:
-    """A picture of maps for each method under one noise, by title, if the truth is known."""
-    if runs[0].detection is None:
-        parts.notes.append(
-            f"{format_case(case)}: nobody knows which labels are wrong; left out are AUROC, ROC, "
-            "and looks at wrong labels that were not detected"
-        )
-        return {}
-    looks = {}
-    for method, (first, *_) in group_by_method(runs).items():
-        place = Path("look") / slugify(case[1] or "none") / method
-        see = partial(_look, first, source, parts.folder / place, confusion)
-        if parts.make(str(place), see, [first]):
-            looks[format_run(first)] = parts.folder / place / "look.svg"
-    return looks
-
-
-def _look(
-    run: Result, source: Callable[[], DatasetSplits], folder: Path, confusion: Path | str | None
-) -> Made:
-    """Maps of wrong labels that were not detected, first of those that were memorised."""
+def _look(runs: Sequence[Result], grid: Grid, folder: Path) -> Made:
+    """Maps of the first run's undetected wrong labels, first of those that were memorised."""
+    run = runs[0]
     table = read_samples(run) or {}
     missed = (table["wrong"] & ~table["flagged"]).nonzero()[0]
     if not len(missed):
         return [], [f"{format_run(run)}: no look, for no wrong label went undetected"]
     unlearnt = table["suggested"][missed] != table["given"][missed]
-    ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))]
-    first, *_ = look(run.folder, ids[:COUNT].tolist(), source(), out=folder, confusion=confusion)
+    ids = missed[np.lexsort((-table["confidence"][missed], unlearnt))][:COUNT].tolist()
+    first, *_ = look(run.folder, ids, grid.load_data(), out=folder, confusion=grid.confusion)
     notes = [ONE_CELL.format(*first.pixels.shape[:2])] if first.given_map.size == 1 else ()
-    return [folder / f"look.{ending}" for ending in ("png", "svg", "csv")], notes
+    return [folder / f"look.{ending}" for ending in ENDINGS], notes
 
 
 def _probe(
-    runs: Sequence[Result],
-    target: str | DatasetSplits | None,
-    source: Callable[[], DatasetSplits],
-    asked: ReadOptions,
-    folder: Path,
+    runs: Sequence[Result], grid: Grid, target: str | DatasetSplits | None, folder: Path
 ) -> Made:
     """Linear probes on the target, or on the classes outside of what the runs were trained on."""
-    found = probe(
-        [run.folder for run in runs],
-        _splits_of_outside(source()) if target is None else target,
-        limit=PROBED,
-        read_options=ReadOptions(data_dir=asked.data_dir, download=asked.download),
-        out=folder,
-    )
-    return [folder / f"probes.{ending}" for ending in ("png", "svg", "csv")], found.notes
+    asked = grid.read_options
+    read_options = ReadOptions(data_dir=asked.data_dir, download=asked.download)
+    target = _splits_of_outside(grid.load_data()) if target is None else target
+    folders = [run.folder for run in runs]
+    found = probe(folders, target, limit=PROBED, read_options=read_options, out=folder)
+    return [folder / f"probes.{ending}" for ending in ENDINGS], found.notes
 
 
 def _splits_of_outside(data: DatasetSplits) -> DatasetSplits:
@@ -326,29 +277,31 @@ def _splits_of_outside(data: DatasetSplits) -> DatasetSplits:
 
 
 def _make_sections(
-    table: pd.DataFrame, looks: Mapping[str, Path], probes: Path | None, notes: Sequence[str]
+    table: pd.DataFrame, looks: Mapping[str, Path], probes: Sequence[Path], notes: Sequence[str]
 ) -> list[Section]:
     """What the page has beyond its runs."""
     rates = [f"{value:g}" for value in table.rate]
     shown = table.assign(rate=rates).dropna(axis="columns", how="all")
     text = shown.to_html(index=False, border=0, na_rep=DASH, float_format="{:.3f}".format)
-    found = [Section("How well losses separate", f"<p>{SEPARATES}</p>{WIDE.format(text)}")]
-    if looks:
-        seen = "".join(
-            f"<h3>{escape(head)}</h3>{_embed(path, head)}" for head, path in looks.items()
-        )
-        found.append(Section("Wrong labels that went undetected", f"<p>{LOOKS}</p>{seen}"))
-    if probes:
-        drawn = _embed(probes, "accuracy of linear probes by depth")
-        found.append(Section("What networks know of other classes", f"<p>{PROBES}</p>{drawn}"))
-    if notes:
-        lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        found.append(Section("What to know about this study", f"<ul>{lines}</ul>"))
-    return found
+    maps = "".join(f"<h3>{escape(head)}</h3>{_embed(path, head)}" for head, path in looks.items())
+    curves = (path for path in probes if path.suffix == ".svg")
+    drawn = "".join(_embed(path, "accuracy of linear probes by depth") for path in curves)
+    lines = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    found = [
+        ("How well losses separate", f"<p>{SEPARATES}</p>", WIDE.format(text)),
+        ("Wrong labels that went undetected", f"<p>{LOOKS}</p>", maps),
+        ("What networks know of other classes", f"<p>{PROBES}</p>", drawn),
+        ("What to know about this study", "", lines and f"<ul>{lines}</ul>"),
+    ]
+    return [Section(title, lead + body) for title, lead, body in found if body]
+
+
+def _write_page(runs: Sequence[Result], path: Path, sections: Sequence[Section]) -> Made:
+    """The page of the runs, and what was made of them."""
+    return [report(runs, path, sections=sections)], ()
 
 
 def _embed(path: Path, text: str) -> str:
     """An SVG file within the page."""
     inside = base64.b64encode(path.read_bytes()).decode()
-    address = f"data:image/svg+xml;base64,{inside}"
-    return WIDE.format(f'<img src="{address}" alt="{escape(text)}">')
+    return WIDE.format(f'<img src="data:image/svg+xml;base64,{inside}" alt="{escape(text)}">')

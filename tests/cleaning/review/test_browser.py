@@ -321,8 +321,8 @@ def test_a_hundred_thousand_issues_in_the_page(tab: Tab, tmp_path: Path) -> None
                 f"issues.select({{{query}}}); issues.count(); return performance.now() - t; }})()"
             )
             times = [tab.run(script) for _ in range(4)]  # the first one may have to sort
-            assert min(times) < 200, query
-            assert max(times) < 5000, query
+            assert min(times) < 1000, query  # about 50 on a quiet machine
+            assert max(times) < 10_000, query
         tab.press("k")
         expect_decided(tab, 1)
         tab.page.goto("about:blank")
