@@ -28,9 +28,9 @@ def stoppable() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def split_names(words: list[str] | None) -> list[str]:
+def split_names(texts: list[str] | None) -> list[str]:
     """Every name that an option was given, alone or in a list with commas."""
-    return [name for text in words or () for name in text.split(",")]
+    return [name for text in texts or () for name in text.split(",")]
 
 
 @app.callback(invoke_without_command=True)

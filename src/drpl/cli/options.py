@@ -23,15 +23,13 @@ SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
-TRACK = typer.Option(
-    help="Observe every sample's loss each so many epochs; 0: at ends only.", min=0
-)
+TRACK = typer.Option(help="Observe every sample's loss every N epochs; 0: at ends only.", min=0)
 LOG = typer.Option(help="Show the epochs elsewhere too: tensorboard, wandb; may be repeated.")
 DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")
 QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 
 SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
-LIMIT = typer.Option(help="Use at most so many images of each part, evenly by class.", min=2)
+LIMIT = typer.Option(help="Use at most N images of each part, evenly by class.", min=2)
 DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
 DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
 OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")

@@ -76,7 +76,7 @@ def report(
         typer.Option(help="Where the paths in samples.csv start, to take galleries from files."),
     ] = None,
 ) -> None:
-    """Put runs on one HTML page: words, tables, figures and galleries."""
+    """Put runs on one HTML page: text, tables, figures and galleries."""
     from drpl.report import page
 
     if not watch:

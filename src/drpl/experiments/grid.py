@@ -146,7 +146,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A grid's folder, the runs that it has, and in words why the others failed."""
+    """A grid's folder, the runs that it has, and why the others failed."""
 
     folder: Path
     results: list[Result]
@@ -277,7 +277,7 @@ def _load_once(data: str, ood: str | None, read_options: ReadOptions, began: int
 
 
 def _attempt(grid: Grid, cell: Cell) -> CellResult:
-    """Run a cell; what goes wrong is put in words."""
+    """Run a cell; what goes wrong becomes the text of its failure."""
     folder = grid.out / cell.folder
     fresh = not (folder / "result.json").exists()
     device = grid.execution.device or _own_gpu()
@@ -300,7 +300,7 @@ def _attempt(grid: Grid, cell: Cell) -> CellResult:
 
 
 def _summarize(folder: Path) -> str:
-    """The main figures of a run in a few words."""
+    """The main figures of a run on one line."""
     result = Result.load(folder)
     last, auroc = result.accuracy["last"], (result.detection or {}).get("auroc")
     accuracy = "" if last is None else f"accuracy {last:.2f} %, "

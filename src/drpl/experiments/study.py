@@ -70,7 +70,7 @@ Made = tuple[Iterable[Path], Sequence[str]]  # the files of a part, and what to 
 
 @dataclass(frozen=True)
 class Study:
-    """A study's grid, and in words what was left out or is less than it seems."""
+    """A study's grid, and notes on what was left out or is less than it seems."""
 
     comparison: Comparison
     notes: tuple[str, ...]
