@@ -86,7 +86,7 @@ def fashion(asked: argparse.Namespace) -> list[Comparison]:
         )
         found.write(alike)
     others = [name for name in METHODS if name not in MAIN]
-    more = {"noises": NOISES, "out": out, "reading": read_options, "confusion": alike}
+    more = {"noises": NOISES, "out": out, "read_options": read_options, "confusion": alike}
     return [
         compared(FASHION, methods, seeds, asked, more)
         for methods, seeds in ((MAIN, SEEDS), (others, SEEDS[:1]))
@@ -101,7 +101,7 @@ def human(asked: argparse.Namespace) -> list[Comparison]:
     except DataError as error:
         print(f"without CIFAR-10N: {error}")
         return []
-    more = {"out": asked.out / "cifar10n", "reading": read_options}
+    more = {"out": asked.out / "cifar10n", "read_options": read_options}
     return [compared(HUMAN, list(METHODS), SEEDS[:1], asked, more)]
 
 
