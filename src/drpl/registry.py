@@ -97,27 +97,30 @@ METHODS: dict[str, MethodEntry] = {
 
 DATASETS = {
     "digits": Entry(
-        "drpl.data.readers.digits:digits", "1,797 scanned digits of 8 x 8 pixels, embedded"
+        "drpl.data.readers.digits:read", "1,797 scanned digits of 8 x 8 pixels, embedded"
     ),
-    "cifar10": Entry("drpl.data.readers.cifar:cifar10", "CIFAR-10 from its official python files"),
-    "cifar100": Entry("drpl.data.readers.cifar:cifar100", "CIFAR-100, fine labels, likewise"),
+    "cifar10": Entry(
+        "drpl.data.readers.cifar:read_cifar10", "CIFAR-10 from its official python files"
+    ),
+    "cifar100": Entry("drpl.data.readers.cifar:read_cifar100", "CIFAR-100, fine labels, likewise"),
     "cifar10n": Entry(
-        "drpl.data.readers.cifar_n:cifar10n",
+        "drpl.data.readers.cifar:read_cifar10n",
         "CIFAR-10 with human labels: cifar10n:worse_label (default), :aggre_label, :random_label1",
     ),
     "cifar100n": Entry(
-        "drpl.data.readers.cifar_n:cifar100n", "CIFAR-100 with human labels: cifar100n:noisy_label"
+        "drpl.data.readers.cifar:read_cifar100n",
+        "CIFAR-100 with human labels: cifar100n:noisy_label",
     ),
     "imagenet32": Entry(
-        "drpl.data.readers.imagenet:imagenet32",
+        "drpl.data.readers.imagenet:read",
         "ImageNet32, the paper's 100 classes; others: imagenet32:seed=7,classes=50 or :ids=FILE",
     ),
-    "imagenet64": Entry("drpl.data.readers.imagenet:imagenet64", "ImageNet64, likewise"),
+    "imagenet64": Entry("drpl.data.readers.imagenet:read", "ImageNet64, likewise"),
     "fashion-mnist": Entry(
-        "drpl.data.readers.idx:fashion_mnist", "Fashion-MNIST from its idx files"
+        "drpl.data.readers.idx:read_fashion", "Fashion-MNIST from its idx files"
     ),
     "webvision": Entry(
-        "drpl.data.readers.webvision:webvision",
+        "drpl.data.readers.webvision:read",
         "WebVision 1.0, first 50 classes; webvision:google for its Google images only",
     ),
 }

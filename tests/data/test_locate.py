@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from drpl.data import locate as locating
-from drpl.data.download import Archive
-from drpl.data.locate import find_images, locate
+from drpl.data.locate import PLACES, Place, locate
+from drpl.data.readers.list import find_images
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError, StorageError
 from tests.support.datasets import make_pictures
 
-ARCHIVE = Archive("https://nowhere/set.tar.gz", "", "set")
+PLACE = Place("sign", ("set",), "https://nowhere/set.tar.gz")
 
 
 def test_sets_that_are_not_there(tmp_path: Path) -> None:
@@ -32,33 +32,37 @@ def test_a_second_process_waits_and_finds_the_files(
     """Locks are held by open files, so two threads stand for two processes."""
     fetched: list[str] = []
 
-    def obtain(archive: Archive, home: Path) -> None:
-        fetched.append(archive.name)
+    def obtain(url: str, md5: str, folder: Path) -> None:
+        fetched.append(url)
         time.sleep(0.1)
-        (home / "set").mkdir()
-        (home / "set" / "sign").touch()
+        folder.mkdir()
+        (folder / "sign").touch()
 
     monkeypatch.setattr(locating, "obtain", obtain)
+    monkeypatch.setitem(PLACES, "a set", PLACE)
     options = ReadOptions(data_dir=tmp_path / "new", download=True)
     found: list[Path] = []
 
     def look() -> None:
-        found.append(locate(options, "a set", ("set", "."), "sign", ARCHIVE))
+        found.append(locate("a set", options))
 
     threads = [threading.Thread(target=look) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert fetched == ["set.tar.gz"]
+    assert fetched == [PLACE.url]
     assert found == [tmp_path / "new" / "set"] * 3
 
 
-def test_a_data_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_data_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PLACES, "a set", PLACE)
     (tmp_path / "file").touch()
     options = ReadOptions(data_dir=tmp_path / "file" / "below", download=True)
     with pytest.raises(StorageError, match="cannot write"):
-        locate(options, "a set", ("set",), "sign", ARCHIVE)
+        locate("a set", options)
 
 
 def test_images_of_paths(tmp_path: Path) -> None:

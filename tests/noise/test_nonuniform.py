@@ -7,10 +7,10 @@ from hypothesis.extra.numpy import arrays
 
 from drpl.data.dataset import Dataset, in_memory
 from drpl.errors import ConfigError
-from drpl.noise.cifar import CIFAR10, SUPERCLASSES, find_flips
 from drpl.noise.confusion import Confusion
 from drpl.noise.inject import make_noise
 from drpl.noise.kind import NoiseContext
+from drpl.noise.nonuniform import CIFAR10, SUPERCLASSES, find_flips
 from drpl.noise.transition import transition, transition_matrix
 from drpl.randomness import rng
 

@@ -9,8 +9,7 @@ from drpl.data.images import TensorImages
 from drpl.errors import ConfigError
 from drpl.noise.confusion import Confusion
 from drpl.noise.inject import make_noise
-from drpl.noise.kind import NoiseContext
-from drpl.noise.quota import allot
+from drpl.noise.kind import NoiseContext, allot
 from drpl.noise.transition import uniform
 from drpl.randomness import rng
 from tests.noise.test_open_set import FOREIGN, OWN

@@ -105,7 +105,7 @@ def predict(
     """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
     from contextlib import nullcontext
 
-    from drpl.data.locate import find_images
+    from drpl.data.readers.list import find_images
     from drpl.files import open_atomic
     from drpl.runs import model
     from drpl.runs.display import Display

@@ -40,15 +40,6 @@ class Truth:
         source = None if self.source is None else self.source[index]
         return Truth(self.labels[index], self.in_distribution[index], source)
 
-    def concat(self, other: "Truth", classes: int) -> "Truth":
-        """Both, the labels of the other counted on from `classes`."""
-        known = self.source is not None or other.source is not None
-        return Truth(
-            torch.cat([self.labels, other.labels + classes]),
-            torch.cat([self.in_distribution, other.in_distribution]),
-            torch.cat([self.sources, other.sources]) if known else None,
-        )
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -116,16 +107,15 @@ class Dataset:
     def concat(self, other: "Dataset") -> "Dataset":
         """Both, the other's images in the shape of these and its classes after these.
 
-        The truth is known where it is for both.
+        Nobody has asked for their truth so far, so it is left out.
         """
-        both, own = (self, other), len(self.classes)
+        both = (self, other)
         paths = tuple(path for part in both for path in part.paths or [""] * len(part))
         return Dataset(
             pixel_sources.concat(self.images, other.images),
-            torch.cat([self.labels, other.labels + own]),
+            torch.cat([self.labels, other.labels + len(self.classes)]),
             self.classes + other.classes,
-            self.truth.concat(other.truth, own) if self.truth and other.truth else None,
-            paths if self.paths or other.paths else None,
+            paths=paths if self.paths or other.paths else None,
         )
 
     def resize(self, side: int) -> "Dataset":
@@ -184,17 +174,13 @@ class DatasetSplits:
         if not classes:
             return self
         self.train.check_names(classes)
-        stay = [name for name in self.train.classes if name not in classes]
-        leave = [name for name in self.train.classes if name in classes]
+        names, shown, test = self.train.classes, self.train.with_true_labels(), self.test
+        stay = [name for name in names if name not in classes]
+        leave = [name for name in names if name in classes]
         if len(stay) < 2:
-            raise DataError(
-                f"of {len(self.train.classes)} classes at least two must stay; set fewer aside"
-            )
-        shown, test = self.train.with_true_labels(), self.test
+            raise DataError(f"of {len(names)} classes at least two must stay; set fewer aside")
         if not (self.train._is_among(stay).any() and shown._is_among(leave).any()):
-            raise DataError(
-                f"no images are left on one side when {', '.join(classes)} are set aside"
-            )
+            raise DataError(f"one side has no images when {', '.join(classes)} are set aside")
         train, outside = self.train.select_classes(stay), shown.select_classes(leave)
         notes = self.notes
         if dropped := len(self.train) - len(train) - len(outside):
@@ -211,11 +197,6 @@ class DatasetSplits:
         """The same change made to every part."""
         test, outside = (part and change(part) for part in (self.test, self.outside))
         return replace(self, train=change(self.train), test=test, outside=outside)
-
-    def with_ood(self, other: "Dataset | DatasetSplits") -> "DatasetSplits":
-        """The same data with these images, or a set's training images, as `outside`."""
-        outside = other if isinstance(other, Dataset) else other.train
-        return replace(self, outside=outside, origin=self.origin and replace(self.origin, ood=None))
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -68,7 +68,7 @@ class FileImages:
         self, paths: Sequence[str | Path], size: int, channels: int, root: Path | str = ""
     ) -> None:
         self.paths = tuple(map(str, paths))  # relative to `root`
-        self.root, self.size, self.channels = str(root), size, channels
+        self.root = str(root)
         self.shape: tuple[int, ...] = (channels, size, size)
         self._threads = ThreadPoolExecutor(THREADS)
 
@@ -98,7 +98,7 @@ class FileImages:
         """Fill `row` with image `i`, or say what is wrong with its file."""
         path = os.path.join(self.root, self.paths[i])  # noqa: PTH118  a million Paths take long
         try:
-            row[:] = decode(path, self.size, self.channels)
+            row[:] = decode(path, self.shape[1], self.shape[0])
         except MemoryError:
             raise
         except Exception as error:  # a damaged file makes decoders raise almost anything
@@ -244,10 +244,15 @@ def resize(images: Images, side: int) -> Images:
     if len(images.shape) != 3:
         return images
     small = fit(images, (images.shape[0], side, side))
-    if small is images or not isinstance(images, TensorImages):
-        return small
-    parts = torch.arange(len(images)).split(1000)
-    return TensorImages(torch.cat([small.load(part) for part in parts]))
+    return small if small is images else _hold_like(small, images)
+
+
+def _hold_like(composed: Images, images: Images) -> Images:
+    """In memory as one tensor, if `images` are."""
+    if not isinstance(images, TensorImages):
+        return composed
+    parts = torch.arange(len(composed)).split(1000)
+    return TensorImages(torch.cat([composed.load(part) for part in parts]))
 
 
 def concat(first: Images, second: Images) -> Images:
@@ -260,10 +265,7 @@ def replace_rows(images: Images, rows: Tensor, others: Images, other_rows: Tenso
     """The images, with others in place of those at `rows`; a copy if they are in memory."""
     every = torch.arange(len(images))
     every[rows] = len(images) + other_rows
-    mixed = ComposedImages((images, fit(others, images.shape)), every)
-    if isinstance(images, TensorImages):
-        return TensorImages(mixed.load(torch.arange(len(images))))
-    return mixed
+    return _hold_like(ComposedImages((images, fit(others, images.shape)), every), images)
 
 
 def read_state(path: str) -> tuple[int, int]:
@@ -289,11 +291,9 @@ def read_ahead(
             yield index, load(index)
         return
     with ThreadPoolExecutor(1) as reader:
-        waiting = deque((index, reader.submit(load, index)) for index in batches[:ahead])
-        for k in range(len(batches)):
-            index, coming = waiting.popleft()
-            ready = coming.result()
-            if k + ahead < len(batches):
-                following = batches[k + ahead]
-                waiting.append((following, reader.submit(load, following)))
+        coming = (reader.submit(load, index) for index in batches)
+        waiting = deque(islice(coming, ahead))
+        for index in batches:
+            ready = waiting.popleft().result()
+            waiting.extend(islice(coming, 1))
             yield index, ready

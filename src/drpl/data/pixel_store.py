@@ -37,6 +37,7 @@ from drpl.data.images import (
     PackedImages,
     TensorImages,
     read_state,
+    select,
 )
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
@@ -107,13 +108,11 @@ def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
     return TensorImages(pixels[:filled]), broken
 
 
-def _try_all(source: FileImages) -> tuple[FileImages, Broken]:
+def _try_all(source: FileImages) -> tuple[Images, Broken]:
     """The files themselves, each decoded once now to find broken ones."""
     broken = {i: why for _, bad in source.attempt_all() for i, why in bad.items()}
-    if broken:
-        whole = [path for i, path in enumerate(source.paths) if i not in broken]
-        source = FileImages(whole, source.size, source.channels, source.root)
-    return source, broken
+    whole = torch.tensor([i for i in range(len(source)) if i not in broken], dtype=torch.int64)
+    return (select(source, whole) if broken else source), broken
 
 
 def suit_shape(root: Path, names: Sequence[str], size: int | None) -> tuple[int, int, int]:
@@ -256,33 +255,27 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
         if any(read_state(f)[1] != t for f, t in zip(folders, tables["times"], strict=True)):
             return None
         mean, std = tables["scale"].tolist()
-        train, test = (_open_part(name, tables, root, path) for name in PARTS)
+        train = _open_part("train", tables, root, path)
+        test = _open_part("test", tables, root, path) if "test_labels" in tables else None
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
-    if train is None or (test is None) != ("test_labels" not in tables):
         return None
     parts = [part.images for part in (train, test) if part]
     if read_options.hold == "auto" and all(_fits(images, read_options) for images in parts):
         return None
-    few = sum(map(len, parts)) <= FEW
-    for images in parts:
-        assert isinstance(images, PackedImages) and images.files  # noqa: S101, PT018
-        if few and not np.array_equal(images.files.read_states(), images.files.states):
-            return None
-        images.files.unchecked[:] = not few
     return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std))
 
 
-def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset | None:
-    """One part of a data set, if its packed file is there and whole."""
-    if f"{name}_labels" not in tables:
-        return None
+def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset:
+    """One part of a data set; raise if its packed file is not there or one of few has changed."""
     packed, key = map(str, tables[f"{name}_packed"])
     paths = _unpack_names(tables[f"{name}_names"])
     files = FileStates(root, paths, tables[f"{name}_states"])
     files.snapshot = snapshot
-    if not (found := open_packed(snapshot.parent / packed, key, files)):
-        return None
+    few = sum(len(tables.get(f"{part}_labels", ())) for part in PARTS) <= FEW
+    files.unchecked[:] = not few
+    found = open_packed(snapshot.parent / packed, key, files)
+    if not found or (few and not np.array_equal(files.read_states(), files.states)):
+        raise ValueError("the snapshot is of other files")
     labels, classes = torch.from_numpy(tables[f"{name}_labels"]), map(str, tables["classes"])
     return Dataset(found[0], labels, tuple(classes), paths=paths)
 

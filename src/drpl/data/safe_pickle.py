@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drpl.data.sources import explain_read_errors
 from drpl.errors import DataError
 
 REFUSED = frozenset(  # steps that make objects, and others that no array needs
@@ -63,11 +64,6 @@ def _to_bytes(raw: object) -> bytes | bytearray:
     raise TypeError("an array has no content")
 
 
-def _reconstruct(subtype: object, shape: object, code: object) -> _Shell:
-    """Stands in for numpy's `_reconstruct`; the shape comes again with the state."""
-    return _Shell()
-
-
 def _frombuffer(raw: bytes, kind: _Kind, shape: tuple[int, ...], order: str) -> _Shell:
     """Stands in for numpy's `_frombuffer`, which pickles of protocol 5 name."""
     shell = _Shell()
@@ -80,17 +76,16 @@ def _scalar(kind: _Kind, raw: bytes | str) -> Any:
     return np.frombuffer(_to_bytes(raw), kind.dtype, 1)[0].item()
 
 
-def _encode(text: str, encoding: str = "latin1") -> bytes:
-    """Stands in for `_codecs.encode`, by which Python 2 reads the bytes of Python 3."""
-    return text.encode("latin1")
-
-
 CORES = ("numpy.core", "numpy._core")  # before and since numpy 2
 ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _Shell,
     ("numpy", "dtype"): _Kind,
-    ("_codecs", "encode"): _encode,
-    **{(f"{core}.multiarray", "_reconstruct"): _reconstruct for core in CORES},
+    # By this Python 2 reads the bytes of Python 3.
+    ("_codecs", "encode"): lambda text, encoding="latin1": text.encode("latin1"),
+    # The shape comes again with the state.
+    **{
+        (f"{core}.multiarray", "_reconstruct"): lambda kind, shape, code: _Shell() for core in CORES
+    },
     **{(f"{core}.multiarray", "scalar"): _scalar for core in CORES},
     **{(f"{core}.numeric", "_frombuffer"): _frombuffer for core in CORES},
 }
@@ -108,26 +103,20 @@ class _Unpickler(pickle.Unpickler):
 
 def read_pickle(path: Path) -> dict[str, Any]:
     """The dictionary in a pickled file, with texts for keys."""
-    try:
-        return _unpickle(path.read_bytes(), path)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    with explain_read_errors(path):
+        content = path.read_bytes()
+    return _unpickle(content, path)
 
 
 def read_archive(path: Path) -> dict[str, Any]:
     """The dictionary in a file of `torch.save` that holds arrays and no tensors."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entry = next(i for i in archive.infolist() if i.filename.endswith("data.pkl"))
-            if entry.compress_type != zipfile.ZIP_STORED:  # might unfold to any size
-                raise DataError(f"cannot read {path}: its content is compressed")
-            content = archive.read(entry)
-    except StopIteration:
-        raise DataError(f"cannot read {path}: it holds no data.pkl") from None
-    except DataError:
-        raise
-    except Exception as error:  # what zipfile raises for damaged files is not documented
-        raise DataError(f"cannot read {path}: {error or type(error).__name__}") from error
+    with explain_read_errors(path), zipfile.ZipFile(path) as archive:
+        entries = [i for i in archive.infolist() if i.filename.endswith("data.pkl")]
+        if not entries:
+            raise ValueError("it holds no data.pkl")
+        if entries[0].compress_type != zipfile.ZIP_STORED:  # might unfold to any size
+            raise ValueError("its content is compressed")
+        content = archive.read(entries[0])
     return _unpickle(content, path)
 
 
@@ -173,34 +162,33 @@ def read_batch(path: Path, key: str = "labels") -> tuple[Tensor, Tensor]:
     missing = [name for name in ("data", key) if name not in content]
     if missing:
         raise DataError(f"{path} lacks {missing[0]!r}; it has {', '.join(content) or 'nothing'}")
-    rows = content["data"]
-    side = _find_side(rows)
-    if side is None:
+    rows, labels = content["data"], to_labels(content[key])
+    side = 0
+    if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype == np.uint8:
+        side = round((rows.shape[1] / 3) ** 0.5)
+    if not side or rows.shape[1] != 3 * side**2:
         raise DataError(f"{path} should hold uint8 rows of three square planes as 'data'")
-    labels = to_labels(content[key])
     if labels is None or len(labels) != len(rows):
         raise DataError(f"{path} should hold one whole number for each of {len(rows)} images")
     pixels = np.array(rows).reshape(-1, 3, side, side)  # a copy: the file's bytes are read-only
     return torch.from_numpy(pixels), labels
 
 
-def _find_side(rows: Any) -> int | None:
-    """S, if these are rows of 3 x S x S bytes."""
-    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype != np.uint8:
-        return None
-    side = round((rows.shape[1] / 3) ** 0.5)
-    return side if side > 0 and rows.shape[1] == 3 * side**2 else None
-
-
 def to_labels(values: Any) -> Tensor | None:
     """int64 [N], if that is what these are."""
-    if isinstance(values, list) and all(type(value) is int for value in values):
-        if any(abs(value) >= 2**31 for value in values):
-            return None
+    if isinstance(values, list) and all(type(v) is int and abs(v) < 2**31 for v in values):
         return torch.tensor(values, dtype=torch.int64)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         return torch.from_numpy(values.astype(np.int64))
     return None
+
+
+def list_batches(root: Path, stem: str, most: int) -> list[Path]:
+    """The files `stem`1 to `stem`most that are there, in order."""
+    files = [file for n in range(1, most + 1) if (file := root / f"{stem}{n}").is_file()]
+    if not files:
+        raise DataError(f"{root} has none of {stem}1 to {stem}{most}")
+    return files
 
 
 def join_batches(parts: Sequence[tuple[Tensor, Tensor]], root: Path) -> tuple[Tensor, Tensor]:

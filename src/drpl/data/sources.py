@@ -1,17 +1,24 @@
 """Data sets by name or by path."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from drpl.errors import DataError, did_you_mean
-from drpl.registry import DATASETS, Entry, find
+from drpl.registry import DATASETS, Entry
 
 if TYPE_CHECKING:
     from drpl.data.dataset import Dataset, DatasetSplits
 
-VARIED = ("cifar10n", "cifar100n", "imagenet32", "imagenet64", "webvision")  # may be name:variant
+VARIED = {  # sets that may be asked for as name:variant, and their variants by default
+    "cifar10n": "worse_label",
+    "cifar100n": "noisy_label",
+    "imagenet32": "",
+    "imagenet64": "",
+    "webvision": "",
+}
 SOURCES = {
     "FOLDER": "a folder of images with a sub-folder for each class, or of one of these sets' files",
     "FILE.npz": "arrays x and y (and x_test, y_test, y_true, classes)",
@@ -60,17 +67,19 @@ class ReadOptions:
 def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     """The data set of that name (or `name:variant`), or the one at that path."""
     from drpl.data.dataset import Origin, check_every_class
+    from drpl.data.locate import PLACES, locate
 
     read_options = read_options or ReadOptions()
     name, _, variant = what.partition(":")
     if name in DATASETS:
         if variant and name not in VARIED:
             raise DataError(f"{name} has no variants; leave {variant!r} out")
-        read = find("data set", name, DATASETS).load()
-        data: DatasetSplits = read(replace(read_options, variant=variant))
+        variant = variant or VARIED.get(name, "")
+        root = locate(name, read_options) if name in PLACES else Path()
+        data: DatasetSplits = DATASETS[name].load()(root, replace(read_options, variant=variant))
+        data = replace(data, name=f"{name}:{variant}" if variant else name)
     else:
-        path = Path(what)
-        data = _find_reader(path)(path, read_options)
+        data = Entry(_find_reader(Path(what)), "").load()(Path(what), read_options)
     check_every_class(data.train.labels, data.train.classes)
     data = data.hold_out(read_options.outside)
     data = data.limit(read_options.limit) if read_options.limit else data
@@ -82,25 +91,39 @@ def with_ood(
     data: "DatasetSplits", what: "str | DatasetSplits | Dataset | None"
 ) -> "DatasetSplits":
     """The data with the training images of another set, if one is given, as `outside`."""
+    from drpl.data.dataset import Dataset
+
     if what is None:
         return data
-    if not isinstance(what, str):
-        return data.with_ood(what)
-    shape = data.train.images.shape
-    other = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
-    data = data.with_ood(other)
-    return replace(data, origin=data.origin and replace(data.origin, ood=what))
+    origin = data.origin and replace(data.origin, ood=what if isinstance(what, str) else None)
+    if isinstance(what, str):
+        shape = data.train.images.shape
+        what = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
+    outside = what if isinstance(what, Dataset) else what.train
+    return replace(data, outside=outside, origin=origin)
 
 
-def _find_reader(path: Path) -> "Callable[[Path, ReadOptions], DatasetSplits]":
-    """What reads the file or folder at a path."""
+@contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file makes its reader raise into a sentence."""
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"cannot read {path}: {reason}") from error
+
+
+def _find_reader(path: Path) -> str:
+    """What reads the file or folder at a path, as `module:function`."""
     if path.is_dir():
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
-                return Entry(target, "").load()  # type: ignore[no-any-return]
-        return Entry("drpl.data.readers.folder:folder", "").load()  # type: ignore[no-any-return]
-    if path.is_file() and (target := FILES.get(path.suffix.lower(), "")):
-        return Entry(target, "").load()  # type: ignore[no-any-return]
+                return target
+        return "drpl.data.readers.folder:folder"
+    if path.is_file() and path.suffix.lower() in FILES:
+        return FILES[path.suffix.lower()]
     if path.exists():
         raise DataError(f"{path} is neither a folder of images nor one of {', '.join(FILES)}")
     if path.suffix or len(path.parts) > 1:

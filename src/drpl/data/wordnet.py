@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from drpl.data.sources import explain_read_errors
 from drpl.errors import DataError
+
+ROLES = {"id": True, "ood": False}  # whether a class is to be learnt
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,8 @@ class Term:
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file that are not empty."""
-    try:
+    with explain_read_errors(path):
         return [line for line in path.read_text("utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
 
 
 def parse_whole(text: str) -> int | None:
@@ -45,24 +46,17 @@ def read_map(path: Path) -> dict[int, Term]:
 
 def read_roles(path: Path) -> dict[int, Term]:
     """`classes.json`: label -> wnid, words and role (id or ood)."""
-    wrong = f"{path} should hold for each label its wnid, words and role ('id' or 'ood')"
-    try:
+    with explain_read_errors(path):
         content = json.loads(path.read_text("utf-8"))
-        rows = {
-            int(label): (row["wnid"], row["words"], row["role"]) for label, row in content.items()
+    try:
+        return {
+            label: Term(row["wnid"], row["words"].partition(",")[0], ROLES[row["role"]])
+            for label, row in sorted((int(label), row) for label, row in content.items())
         }
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-    except (AttributeError, KeyError, TypeError):
-        raise DataError(wrong) from None
-    if not all(isinstance(text, str) for row in rows.values() for text in row) or not all(
-        role in ("id", "ood") for _, _, role in rows.values()
-    ):
-        raise DataError(wrong)
-    return {
-        label: Term(wnid, words.partition(",")[0], role == "id")
-        for label, (wnid, words, role) in sorted(rows.items())
-    }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise DataError(
+            f"{path} should hold for each label its wnid, words and role ('id' or 'ood')"
+        ) from None
 
 
 def class_names(labels: Iterable[int], terms: Mapping[int, Term]) -> tuple[str, ...]:

@@ -4,9 +4,6 @@ It works for a network that has `blocks()`, the modules whose outputs count, and
 linear layer that follows the mean over the last map, as those for images in this package do.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
-
 import torch
 from torch import Tensor, nn
 
@@ -14,20 +11,6 @@ from drpl.errors import ConfigError
 from drpl.networks.ensemble import Ensemble
 
 CLOSE = 1e-3  # between logits and the means of their maps, of the largest logit
-
-
-@runtime_checkable
-class Layered(Protocol):
-    """A network that says where its features are."""
-
-    @property
-    def classify(self) -> nn.Linear:
-        """What the mean over the last map goes through."""
-        ...
-
-    def blocks(self) -> Sequence[nn.Module]:
-        """The modules whose outputs are the features, from shallow to deep."""
-        ...
 
 
 def list_members(net: nn.Module) -> list[nn.Module]:
@@ -38,7 +21,8 @@ def list_members(net: nn.Module) -> list[nn.Module]:
 @torch.no_grad()
 def compute_maps(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     """What each block of a network makes of images, [B, K, H, W] each, and the logits. [B, C]"""
-    if not isinstance(net, Layered):
+    list_blocks = getattr(net, "blocks", None)
+    if list_blocks is None or not hasattr(net, "classify"):
         raise ConfigError(
             f"a network of the kind {type(net).__name__} has no maps of the image between its "
             "layers; this is for the convolutional ones of `drpl list networks`, and for those of "
@@ -47,7 +31,7 @@ def compute_maps(net: nn.Module, x: Tensor) -> tuple[list[Tensor], Tensor]:
     maps: list[Tensor] = []
     hooks = [
         block.register_forward_hook(lambda _, inputs, output: maps.append(output))
-        for block in net.blocks()
+        for block in list_blocks()
     ]
     was_training = net.training
     try:

@@ -24,33 +24,25 @@ class C(NamedTuple):
 
 
 Layers = tuple[C | str, ...]  # a pool: "shrink" halves the size by maxima, "mean" keeps it
+Branched = tuple[Layers, ...]  # chains side by side
 STEM: Layers = (C(32, 3, 2), C(32, 3, 1, False), C(64, 3), "shrink", C(80), C(192, 3, 1, False))
-MIXED_5B: tuple[Layers, ...] = (
-    (C(96),),
-    (C(48), C(64, 5)),
-    (C(64), C(96, 3), C(96, 3)),
-    ("mean", C(64)),
-)
-MIXED_6A: tuple[Layers, ...] = (
-    (C(384, 3, 2),),
-    (C(256), C(256, 3), C(384, 3, 2)),
-    ("shrink",),
-)
-MIXED_7A: tuple[Layers, ...] = (
+MIXED_5B: Branched = ((C(96),), (C(48), C(64, 5)), (C(64), C(96, 3), C(96, 3)), ("mean", C(64)))
+MIXED_6A: Branched = ((C(384, 3, 2),), (C(256), C(256, 3), C(384, 3, 2)), ("shrink",))
+MIXED_7A: Branched = (
     (C(256), C(384, 3, 2)),
     (C(256), C(288, 3, 2)),
     (C(256), C(288, 3), C(320, 3, 2)),
     ("shrink",),
 )
-BLOCK_35: tuple[Layers, ...] = ((C(32),), (C(32), C(32, 3)), (C(32), C(48, 3), C(64, 3)))
-BLOCK_17: tuple[Layers, ...] = ((C(192),), (C(128), C(160, (1, 7)), C(192, (7, 1))))
-BLOCK_8: tuple[Layers, ...] = ((C(192),), (C(192), C(224, (1, 3)), C(256, (3, 1))))
+BLOCK_35: Branched = ((C(32),), (C(32), C(32, 3)), (C(32), C(48, 3), C(64, 3)))
+BLOCK_17: Branched = ((C(192),), (C(128), C(160, (1, 7)), C(192, (7, 1))))
+BLOCK_8: Branched = ((C(192),), (C(192), C(224, (1, 3)), C(256, (3, 1))))
 
 
 class Branches(nn.Module):
     """Chains of layers side by side, their outputs stacked along the channels."""
 
-    def __init__(self, channels: int, branches: tuple[Layers, ...], width: int) -> None:
+    def __init__(self, channels: int, branches: Branched, width: int) -> None:
         super().__init__()
         chains = [_make_chain(channels, layers, width) for layers in branches]
         self.branches = nn.ModuleList(layers for layers, _ in chains)
@@ -67,7 +59,7 @@ class Block(nn.Module):
     def __init__(
         self,
         channels: int,
-        branches: tuple[Layers, ...],
+        branches: Branched,
         width: int,
         scale: float,
         active: bool = True,

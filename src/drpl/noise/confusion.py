@@ -1,6 +1,5 @@
 """Which classes look alike: how often networks take one for another."""
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,7 @@ def read_confusion(path: Path) -> Confusion:
     try:
         with np.load(path, allow_pickle=False) as file:
             matrix, names = file["matrix"], file["classes"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged file makes its readers raise almost anything
         raise ConfigError(
             f"cannot read a confusion matrix from {path}: {error}; make one with `drpl confusion`"
         ) from error

@@ -11,15 +11,13 @@ import torch
 from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
-from drpl.noise.kind import Change, Noise, Part, check_rate, even_rates
-from drpl.noise.quota import Quota
+from drpl.noise.kind import Change, Noise, Part, Quota, even_rates
 
 SPREAD = 0.1  # deviation of the samples' own rates
 
 
 def instance(rate: float) -> Noise:
     """A share of each class gets labels that its images suggest to a random projection."""
-    check_rate(rate)
 
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
         chance = torch.empty(len(dataset), dtype=torch.float64)
@@ -39,15 +37,10 @@ def _suggest_labels(dataset: Dataset, rows: Tensor, generator: Generator) -> Ten
     for c in labels.unique().tolist():
         projection = torch.randn(features, len(dataset.classes), generator=generator)
         for mine in (labels == c).nonzero().flatten().split(1024):
-            scores = _standardise(dataset.images.load(rows[mine])) @ projection
+            pixels = dataset.images.load(rows[mine]).float().flatten(1).cpu()
+            pixels = pixels - pixels.mean(1, keepdim=True)
+            pixels = pixels / pixels.std(1, keepdim=True, correction=0).clamp(min=1e-6)
+            scores = pixels @ projection
             scores[:, c] = -torch.inf
-            chances = scores.softmax(1)
-            given[mine] = torch.multinomial(chances, 1, generator=generator).flatten()
+            given[mine] = torch.multinomial(scores.softmax(1), 1, generator=generator).flatten()
     return given
-
-
-def _standardise(pixels: Tensor) -> Tensor:
-    """Each image as a vector of mean 0 and deviation 1. [B, features]"""
-    values = pixels.float().flatten(1).cpu()
-    values = values - values.mean(1, keepdim=True)
-    return values / values.std(1, keepdim=True, correction=0).clamp(min=1e-6)

@@ -1,6 +1,6 @@
 """What noise is: parts, each with a share of every class and a way to corrupt it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ from torch import Generator, Tensor
 from drpl.data.dataset import Dataset, Truth
 from drpl.data.images import replace_rows
 from drpl.errors import ConfigError
-from drpl.noise.quota import Quota, allot
 
 if TYPE_CHECKING:
     from drpl.noise.confusion import Confusion
@@ -42,6 +41,39 @@ class NoiseContext:
                 f"with `drpl confusion {data} -o T.npz` and give it with --confusion T.npz"
             )
         return self.confusion
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What one part of the noise may take."""
+
+    free: Tensor  # [N] bool, samples that no other part has taken
+    counts: Tensor  # [C] int64, how many of each class
+    spent: Tensor  # [M] int64, rows of the outside that other parts have used
+
+    def pick(self, labels: Tensor, propensity: Tensor) -> Tensor:
+        """In each class its count of free samples, those with the highest propensity."""
+        order = propensity.argsort(descending=True, stable=True)
+        order = order[self.free[order]]
+        members = (order[labels[order] == c] for c in range(len(self.counts)))
+        chosen = zip(members, self.counts.tolist(), strict=True)
+        return torch.cat([rows[:count] for rows, count in chosen])
+
+    def each(self, labels: Tensor, generator: Generator) -> Iterator[tuple[int, Tensor]]:
+        """Class by class its count of free samples, any of them with equal chance."""
+        for c, count in enumerate(self.counts.tolist()):
+            members = (self.free & (labels == c)).nonzero().flatten()
+            order = torch.randperm(len(members), generator=generator)
+            yield c, members[order[len(members) - count :]]
+
+    def draw(self, labels: Tensor, chances: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
+        """As `each`, and for each sample a class drawn by the row of its label. [M], [M]"""
+        rows, drawn = [], [labels[:0]]
+        for c, mine in self.each(labels, generator):
+            rows.append(mine)
+            if len(mine):
+                drawn.append(torch.multinomial(chances[c], len(mine), True, generator=generator))
+        return torch.cat(rows), torch.cat(drawn)
 
 
 @dataclass(frozen=True)
@@ -146,8 +178,28 @@ def _replace_images(
     )
 
 
+def allot(rates: Tensor, dataset: Dataset) -> Tensor:
+    """How many samples of each class each part takes: its rounded share. [K, C] int64"""
+    total = rates.sum(0)
+    if float(total.max()) > 1 + 1e-9:
+        c = int(total.argmax())
+        raise ConfigError(
+            f"the noise would corrupt {float(total[c]):.4g} of class {dataset.classes[c]!r}; "
+            "choose rates that sum to at most 1"
+        )
+    sizes = torch.bincount(dataset.labels, minlength=len(dataset.classes))
+    exact = rates * sizes
+    counts = exact.round().long()
+    for c in (counts.sum(0) > sizes).nonzero().flatten().tolist():
+        # Several halves were rounded up: those that gained most give one back.
+        excess = int(counts[:, c].sum() - sizes[c])
+        counts[(exact - counts)[:, c].argsort(stable=True)[:excess], c] -= 1
+    return counts
+
+
 def even_rates(rate: float) -> Callable[[Dataset], Tensor]:
     """The same share of each class."""
+    check_rate(rate)
     return lambda dataset: torch.full((len(dataset.classes),), rate, dtype=torch.float64)
 
 

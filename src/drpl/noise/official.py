@@ -1,9 +1,11 @@
 """The draws of the authors' released code, number for number: legacy numpy, one fixed seed."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,46 +14,48 @@ from drpl.data.dataset import Dataset
 SEED = 42  # the authors' data set seed; their draws know no other
 
 
-def _draw_order(rate: float, samples: int, draw: np.random.RandomState) -> NDArray[Any]:
+def _draw_order(rate: float, samples: int, draw: RandomState) -> NDArray[Any]:
     """The authors' choice of samples: the first int(N r) of a permutation."""
     return draw.permutation(samples)[: int(samples * round(rate, 12))]
 
 
+def _redraw(dataset: Dataset, rate: float, pick: Callable[[RandomState, int], int]) -> Tensor:
+    """The labels, with another picked by its old one for each sample of the authors' choice."""
+    draw = RandomState(SEED)
+    given = dataset.labels.numpy().copy()
+    for i in _draw_order(rate, len(given), draw):
+        given[i] = pick(draw, given[i])
+    return torch.from_numpy(given)
+
+
 def draw_official_uniform(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw: a label is redrawn until it differs from the true one."""
-    draw = np.random.RandomState(SEED)
-    given = dataset.labels.numpy().copy()
-    for i in _draw_order(float(1 - table[0, 0]), len(given), draw):
-        new = given[i]
-        while new == given[i]:
-            new = draw.randint(len(table), dtype=np.int32)
-        given[i] = new
-    return torch.from_numpy(given)
+
+    def pick(draw: RandomState, old: int) -> int:
+        while (new := draw.randint(len(table), dtype=np.int32)) == old:
+            pass
+        return int(new)
+
+    return _redraw(dataset, float(1 - table[0, 0]), pick)
 
 
 def draw_official_first(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on ImageNet: the chosen samples move by their row without its diagonal."""
-    draw = np.random.RandomState(SEED)
-    given = dataset.labels.numpy().copy()
-    elsewhere = table.clone().fill_diagonal_(0)
-    elsewhere = elsewhere / elsewhere.sum(1, keepdim=True).clamp(min=1e-300)
-    for i in _draw_order(float(1 - table[0, 0]), len(given), draw):
-        given[i] = draw.choice(len(table), p=elsewhere[given[i]].numpy())
-    return torch.from_numpy(given)
+    moved = table.clone().fill_diagonal_(0)
+    chances = (moved / moved.sum(1, keepdim=True).clamp(min=1e-300)).numpy()
+    rate = float(1 - table[0, 0])
+    return _redraw(dataset, rate, lambda draw, old: draw.choice(len(table), p=chances[old]))
 
 
 def draw_official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
     """The authors' draw on CIFAR: each sample, in permuted order, on its own from its row."""
-    draw = np.random.RandomState(SEED)
-    given = dataset.labels.numpy().copy()
-    for i in draw.permutation(len(given)):
-        given[i] = draw.choice(len(table), p=table[given[i]].numpy())
-    return torch.from_numpy(given)
+    chances = table.numpy()
+    return _redraw(dataset, 1, lambda draw, old: draw.choice(len(table), p=chances[old]))
 
 
 def draw_official_outside(dataset: Dataset, outside: Dataset, rate: float) -> tuple[Tensor, Tensor]:
     """Which samples are replaced by which outside images: the first of two permutations."""
-    draw = np.random.RandomState(SEED)
+    draw = RandomState(SEED)
     rows = _draw_order(rate, len(dataset), draw)
     images = draw.permutation(len(outside))[np.arange(len(rows)) % len(outside)]
     return torch.from_numpy(rows), torch.from_numpy(images)
@@ -64,7 +68,7 @@ def draw_official_alike(
 
     Each class gives its shuffled images in turn; theirs fails after the last, ours begins anew.
     """
-    draw = np.random.RandomState(SEED)
+    draw = RandomState(SEED)
     rows = _draw_order(rate, len(dataset), draw)
     labels, classes = outside.labels.numpy(), len(outside.classes)
     members = [np.flatnonzero(labels == c) for c in range(classes)]

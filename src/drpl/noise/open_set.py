@@ -5,16 +5,14 @@ from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
-from drpl.noise.kind import Change, Noise, NoiseContext, Part, check_rate, even_rates
+from drpl.noise.kind import Change, Noise, NoiseContext, Part, Quota, even_rates
 from drpl.noise.official import draw_official_alike, draw_official_outside
-from drpl.noise.quota import Quota
 
 DIRECTIONS = ("column", "row")
 
 
 def ood(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
     """A share of each class shows images of outside classes, every class with equal chance."""
-    check_rate(rate)
     outside = around.require_outside()
 
     def draw(dataset: Dataset, quota: Quota, generator: Generator) -> Change:
@@ -40,7 +38,6 @@ def ood_nonuniform(
     By column: classes that networks take for the kept label, as the released code has it. By row:
     classes that the kept label is taken for, as the paper says.
     """
-    check_rate(rate)
     outside = around.require_outside()
     if direction not in DIRECTIONS:
         raise ConfigError(f"unknown direction {direction!r}; known are {', '.join(DIRECTIONS)}")

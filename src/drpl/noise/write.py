@@ -136,15 +136,14 @@ def _summarize(
     if not bool(own.all()):
         share = torch.bincount(train.labels[~own], minlength=len(rows)).double() / (~own).sum()
         matrix, rows = np.vstack([matrix, share.numpy()]), (*rows, "outside")
-    samples: list[Sample] = []
     wrong = truth.is_noisy(train.labels).nonzero().flatten()
-    chosen = torch.linspace(0, len(wrong) - 1, min(SHOWN, len(wrong))).long()
-    if len(train.images.shape) == 3:
-        for i in wrong[chosen].tolist():
-            row = table.iloc[i]
-            pixels = train.images.load(torch.tensor([i]))[0]
-            origin = row.true_label or row.source_class
-            samples.append((to_picture(pixels), row.given_label, origin, not own[i]))
+    few = min(SHOWN, len(wrong)) if len(train.images.shape) == 3 else 0  # vectors are no pictures
+    chosen = wrong[torch.linspace(0, len(wrong) - 1, few).long()]
+    samples: list[Sample] = []
+    rows_shown = table.iloc[chosen.numpy()].itertuples()
+    for pixels, row in zip(train.images.load(chosen), rows_shown, strict=True):
+        origin = row.true_label or row.source_class
+        samples.append((to_picture(pixels), row.given_label, origin, not row.in_distribution))
     title = (
         f"{name}, {manifest['spec']}, seed {manifest['seed']}: "
         f"{manifest['wrong']:,} of {len(train):,} wrong ({manifest['realised']:.1%})"

@@ -17,8 +17,7 @@ from drpl.data.dataset import (
     in_memory,
     statistics,
 )
-from drpl.data.decoding import explain
-from drpl.data.sources import ReadOptions
+from drpl.data.sources import ReadOptions, explain_read_errors
 from drpl.errors import DataError
 
 Array = NDArray[Any]
@@ -62,12 +61,9 @@ def arrays(
 
 def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            content = {key: found[key] for key in getattr(found, "files", ())}
-    except Exception as error:  # a damaged archive makes its readers raise almost anything
-        raise DataError(f"cannot read {path}: {explain(error)}") from error
+    with explain_read_errors(path), path.open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        content = {key: found[key] for key in getattr(found, "files", ())}
     wanted = {"x", "y"}
     known = wanted | {"x_test", "y_test", "y_true", "classes"}
     if not wanted <= content.keys() or not content.keys() <= known:
@@ -84,24 +80,20 @@ def _to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tu
     """Class numbers [N], and the class names."""
     if values.ndim != 1:
         raise DataError(f"labels must be one number or name an image, got shape {values.shape}")
-    if values.dtype.kind in "iub":
-        labels = torch.from_numpy(values.astype(np.int64))
-        if classes is None:
-            top = int(labels.max()) + 1 if len(labels) else 0
-            classes = [str(number) for number in range(top)]
-        return labels, tuple(classes)
     if values.dtype.kind == "f":
         if not np.isfinite(values).all():
             raise DataError(f"labels contain NaN or infinity, first at {_find_bad_row(values)}")
         if (values != values.round()).any():
             raise DataError("labels are fractions; class numbers or names are wanted")
-        return _to_labels(values.astype(np.int64), classes)
+    if values.dtype.kind in "iubf":
+        labels = torch.from_numpy(values.astype(np.int64))
+        top = int(labels.max()) + 1 if len(labels) else 0
+        return labels, tuple(map(str, range(top)) if classes is None else classes)
     words = [str(value) for value in values]
-    names = tuple(classes) if classes is not None else tuple(sorted(set(words)))
-    position = {name: number for number, name in enumerate(names)}
-    unknown = sorted(set(words) - set(names))
-    if unknown:
+    names = tuple(sorted(set(words)) if classes is None else classes)
+    if unknown := sorted(set(words) - set(names)):
         raise DataError(f"label {unknown[0]!r} is not one of the classes {', '.join(names)}")
+    position = {name: number for number, name in enumerate(names)}
     return torch.tensor([position[word] for word in words], dtype=torch.int64), names
 
 

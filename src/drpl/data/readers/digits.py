@@ -1,5 +1,7 @@
 """The embedded data set: scikit-learn's 1,797 scanned digits of 8 x 8 pixels."""
 
+from pathlib import Path
+
 import torch
 from sklearn.datasets import load_digits
 
@@ -10,7 +12,7 @@ from drpl.randomness import rng
 TEST_SHARE = 0.2
 
 
-def digits(read_options: ReadOptions | None = None) -> DatasetSplits:
+def read(root: Path | None = None, read_options: ReadOptions | None = None) -> DatasetSplits:
     """1,437 training and 360 test images of ten digits; the same split for everyone."""
     bunch = load_digits()
     pixels = torch.from_numpy(bunch.images / 16 * 255).round().to(torch.uint8)[:, None]

@@ -2,33 +2,29 @@
 
 import gzip
 import math
-import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory, statistics
-from drpl.data.locate import locate
-from drpl.data.sources import ReadOptions
+from drpl.data.sources import ReadOptions, explain_read_errors
 from drpl.errors import DataError
 
 FASHION = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
-PLACES = ("fashion-mnist", "FashionMNIST/raw", ".")
 UNSIGNED = 8  # the idx code of bytes, the only kind these sets have
 LIMIT = 2**32  # bytes; more is taken for a damaged header
 CHUNK = 2**20
 
 
-def fashion_mnist(read_options: ReadOptions) -> DatasetSplits:
-    """Fashion-MNIST in the data folder; Debian's package has it in /usr/share/datasets."""
-    root = locate(read_options, "fashion-mnist", PLACES, "train-images-idx3-ubyte*")
-    return replace(read(root, names=FASHION), name="fashion-mnist")
+def read_fashion(root: Path, read_options: ReadOptions) -> DatasetSplits:
+    """Fashion-MNIST, whatever its folder is called."""
+    return read(root, read_options, FASHION)
 
 
 def read(
@@ -48,39 +44,30 @@ def read(
 
 def _read_part(root: Path, part: str) -> tuple[Tensor, Tensor]:
     """uint8 [N, 1, H, W] and int64 [N]."""
-    pixels = _read_idx(_find_file(root / f"{part}-images-idx3-ubyte"), 3)[:, None]
-    labels = _read_idx(_find_file(root / f"{part}-labels-idx1-ubyte"), 1).long()
+    pixels = _read_idx(root / f"{part}-images-idx3-ubyte", 3)[:, None]
+    labels = _read_idx(root / f"{part}-labels-idx1-ubyte", 1).long()
     if not len(labels) or not pixels.numel():
         raise DataError(f"the {part} files in {root} hold no images")
     return pixels, labels
 
 
-def _find_file(path: Path) -> Path:
-    """The plain file, or the packed one."""
+def _read_idx(path: Path, dimensions: int) -> Tensor:
+    """A uint8 tensor with that number of dimensions, from the plain file or the packed one."""
     packed = path.with_name(f"{path.name}.gz")
     if not path.is_file() and not packed.is_file():
         raise DataError(f"there is neither {path} nor {packed.name}")
-    return path if path.is_file() else packed
-
-
-def _read_idx(path: Path, dimensions: int) -> Tensor:
-    """A uint8 tensor with that number of dimensions."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            header = file.read(4 + 4 * dimensions)
-            if header[:4] != bytes([0, 0, UNSIGNED, dimensions]) or len(header) % 4:
-                raise DataError(f"{path} is no idx file of bytes in {dimensions} dimensions")
-            shape = [int.from_bytes(header[k : k + 4]) for k in range(4, len(header), 4)]
-            size = math.prod(shape)
-            content = bytearray()
-            # In steps, because one large read would take memory before a byte has come.
-            while len(content) <= min(size, LIMIT) and (block := file.read(CHUNK)):
-                content += block
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-    if len(content) != size or len(shape) != dimensions:
+    path = path if path.is_file() else packed
+    with explain_read_errors(path), gzip.open(path) if path == packed else path.open("rb") as file:
+        header = file.read(4 + 4 * dimensions)
+        if header[:4] != bytes([0, 0, UNSIGNED, dimensions]) or len(header) < 4 + 4 * dimensions:
+            raise DataError(f"{path} is no idx file of bytes in {dimensions} dimensions")
+        shape = np.frombuffer(header, ">u4")[1:].tolist()
+        size = math.prod(shape)
+        content = bytearray()
+        # In steps, because one large read would take memory before a byte has come.
+        while len(content) <= min(size, LIMIT) and (block := file.read(CHUNK)):
+            content += block
+    if len(content) != size:
         came = f"more than {size}" if len(content) > size else str(len(content))
         raise DataError(f"{path} should hold {size} bytes after its header, but has {came}")
-    if not size:  # torch takes no empty buffer
-        return torch.zeros(shape, dtype=torch.uint8)
-    return torch.frombuffer(content, dtype=torch.uint8).reshape(shape)
+    return torch.from_numpy(np.frombuffer(content, np.uint8).reshape(shape))

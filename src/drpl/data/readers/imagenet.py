@@ -5,7 +5,6 @@ Variants: `seed=S,classes=K` takes the first K of numpy's legacy permutation of 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory
-from drpl.data.locate import locate
-from drpl.data.safe_pickle import join_batches, read_batch
+from drpl.data.safe_pickle import join_batches, list_batches, read_batch
 from drpl.data.sources import ReadOptions
 from drpl.data.wordnet import Term, class_names, parse_whole, read_lines, read_map, read_roles
 from drpl.errors import DataError, did_you_mean
@@ -25,42 +23,17 @@ ALL = 1000  # classes of ImageNet
 PAPER = {"seed": 42, "classes": 100}
 
 
-def imagenet32(read_options: ReadOptions) -> DatasetSplits:
-    """ImageNet32 in the data folder."""
-    return _read_named("imagenet32", read_options)
-
-
-def imagenet64(read_options: ReadOptions) -> DatasetSplits:
-    """ImageNet64 in the data folder."""
-    return _read_named("imagenet64", read_options)
-
-
-def _read_named(name: str, read_options: ReadOptions) -> DatasetSplits:
-    """The set in the folder of that name."""
-    root = locate(read_options, name, (name, "."), "train_data_batch_*")
-    variant = f":{read_options.variant}" if read_options.variant else ""
-    return replace(read(root, read_options), name=name + variant)
-
-
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     """Both parts from the folder of the files, and the training images of the other classes."""
-    numbers = [n for n in range(1, BATCHES + 1) if (root / f"train_data_batch_{n}").is_file()]
-    if not numbers:
-        raise DataError(f"{root} has none of train_data_batch_1 to train_data_batch_{BATCHES}")
+    files = list_batches(root, "train_data_batch_", BATCHES)
     inside, outside, terms = _read_classes(root, read_options.variant)
-    files = [root / f"train_data_batch_{n}" for n in numbers]
-    train, others = (
-        _make_dataset(*part, labels, terms)
-        for part, labels in zip(_gather(files, (inside, outside)), (inside, outside), strict=True)
-    )
+    train, others = _gather(files, (inside, outside), terms)
     if train is None:
         raise DataError(f"{root} has no training image of the {len(inside)} classes asked for")
-    test: Dataset | None = None
-    if (root / "val_data").is_file():
-        test = _make_dataset(*_gather([root / "val_data"], (inside,))[0], inside, terms)
-    notes: tuple[str, ...] = ()
-    if len(numbers) < BATCHES:
-        notes = (f"{root} has {len(numbers)} of {BATCHES} batches: {len(train):,} images, not all",)
+    val = root / "val_data"
+    test = _gather([val], (inside,), terms)[0] if val.is_file() else None
+    note = f"{root} has {len(files)} of {BATCHES} batches: {len(train):,} images, not all"
+    notes = (note,) if len(files) < BATCHES else ()
     return DatasetSplits(root.resolve().name, train, test, *SCALE, outside=others, notes=notes)
 
 
@@ -105,8 +78,10 @@ def choose_classes(variant: str) -> tuple[list[int], list[int]]:
     return order[: chosen["classes"]], order[chosen["classes"] :]
 
 
-def _gather(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Tensor, Tensor]]:
-    """For each list of classes its images, numbered anew by their position in the list."""
+def _gather(
+    files: Sequence[Path], roles: Sequence[list[int]], terms: dict[int, Term]
+) -> list[Dataset | None]:
+    """For each list of classes its images, if any, numbered by their position in the list."""
     parts: list[list[tuple[Tensor, Tensor]]] = [[] for _ in roles]
     for file in files:
         pixels, given = read_batch(file)
@@ -117,11 +92,8 @@ def _gather(files: Sequence[Path], roles: Sequence[list[int]]) -> list[tuple[Ten
             position[labels] = torch.arange(len(labels))
             rows = (position[given] >= 0).nonzero().flatten()
             part.append((pixels[rows], position[given[rows]]))
-    return [join_batches(part, files[0].parent) for part in parts]
-
-
-def _make_dataset(
-    pixels: Tensor, new: Tensor, labels: list[int], terms: dict[int, Term]
-) -> Dataset | None:
-    """A data set, if there are any images."""
-    return in_memory(pixels, new, class_names(labels, terms)) if len(new) else None
+    joined = [join_batches(part, files[0].parent) for part in parts]
+    return [
+        in_memory(pixels, new, class_names(labels, terms)) if len(new) else None
+        for (pixels, new), labels in zip(joined, roles, strict=True)
+    ]

@@ -30,9 +30,9 @@ def from_torch(
     and normalisation to the training. `size` is needed where pictures differ in theirs.
     """
     names = classes or getattr(dataset, "classes", None)
-    return _read_once(
-        _iterate(dataset), None if test is None else _iterate(test), names, size, name
-    )
+    splits = [split for split in (dataset, test) if split is not None]
+    parts = [map(split.__getitem__, range(len(split))) for split in splits]
+    return _read_once(parts, names, size, name)
 
 
 def from_huggingface(
@@ -45,33 +45,24 @@ def from_huggingface(
     name: str = "huggingface",
 ) -> DatasetSplits:
     """A `datasets.Dataset` of Hugging Face; `image` and `label` are its columns."""
-    for split in (dataset, test):
-        if split is not None and not {image, label} <= set(split.column_names):
+    splits = [split for split in (dataset, test) if split is not None]
+    for split in splits:
+        if not {image, label} <= set(split.column_names):
             raise DataError(
                 f"the data set has the columns {', '.join(split.column_names)}; say which are "
                 "meant with image=... and label=..."
             )
     names = getattr(dataset.features[label], "names", None)
-
-    def pairs(split: Any) -> Pairs:
-        return ((row[image], row[label]) for row in split)
-
-    return _read_once(pairs(dataset), None if test is None else pairs(test), names, size, name)
-
-
-def _iterate(dataset: Any) -> Pairs:
-    """Every item of a map-style data set."""
-    return (dataset[i] for i in range(len(dataset)))
+    parts = [((row[image], row[label]) for row in split) for split in splits]
+    return _read_once(parts, names, size, name)
 
 
 def _read_once(
-    train: Pairs, test: Pairs | None, classes: Sequence[str] | None, size: int | None, name: str
+    parts: Sequence[Pairs], classes: Sequence[str] | None, size: int | None, name: str
 ) -> DatasetSplits:
-    """Both parts in memory."""
-    x, y = _stack(train, size)
-    if test is None:
-        return arrays(x, y, classes=classes, name=name)
-    return arrays(x, y, *_stack(test, size), classes=classes, name=name)
+    """All parts in memory."""
+    found = [array for pairs in parts for array in _stack(pairs, size)]
+    return arrays(*found, classes=classes, name=name)
 
 
 def _stack(pairs: Pairs, size: int | None) -> tuple[NDArray[Any], NDArray[Any]]:

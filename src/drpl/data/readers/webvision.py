@@ -1,12 +1,10 @@
 """WebVision 1.0: images that Google and Flickr returned for the names of ImageNet's classes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.locate import locate
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.readers.imagenet import SCALE
 from drpl.data.readers.list import check_files
@@ -20,21 +18,12 @@ SOURCES = ("google", "flickr")
 VAL_FOLDERS = ("val_images_256", "val_images", ".")
 
 
-def webvision(read_options: ReadOptions) -> DatasetSplits:
-    """WebVision in the data folder: both sources, or the one that the variant names."""
-    root = locate(read_options, "webvision", ("webvision", "."), "info/train_filelist_*.txt")
-    variant = f":{read_options.variant}" if read_options.variant else ""
-    return replace(read(root, read_options), name=f"webvision{variant}")
-
-
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     """The first 50 classes from the folder of the set."""
-    if read_options.variant and read_options.variant not in SOURCES:
-        raise DataError(
-            f"webvision has no source {read_options.variant!r}; "
-            + did_you_mean(read_options.variant, SOURCES)
-        )
-    chosen = (read_options.variant,) if read_options.variant else SOURCES
+    variant = read_options.variant
+    if variant and variant not in SOURCES:
+        raise DataError(f"webvision has no source {variant!r}; {did_you_mean(variant, SOURCES)}")
+    chosen = (variant,) if variant else SOURCES
     rows = [row for name in chosen for row in _read_list(root, f"train_filelist_{name}.txt")]
     top = max((label for _, label in rows), default=-1) + 1
     names = class_names(range(top), _read_synsets(root))
