@@ -125,7 +125,7 @@ def test_a_file_that_departs_is_not_written(
 def test_what_is_missing_is_said(
     run: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "holds no model" in command("export", "nowhere", "-o", "x").err
+    assert "there is no" in command("export", "nowhere", "-o", "x").err
     assert command("export", run, "--to", "tflite", "-o", "x").code == 2
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     answer = command("export", run, "--to", "onnx", "-o", "x")
