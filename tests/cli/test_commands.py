@@ -323,7 +323,16 @@ def known_names() -> dict[str, Any]:
     return {"drpl": drpl, "runs": [RUN], "embeddings": x, "labels": y, "new": x[:5]}
 
 
-FOLLOWED = sorted({one.page for one in EVERYTHING} - set(ELSEWHERE))
+def steps_of(page: str) -> list[Shown]:
+    """What a reader of the page runs, but for what is not for a test."""
+    steps = [one for one in shown(page) if one.python or one.words[0] == "drpl"]
+    steps = [one for one in steps if one.python or shlex.join(one.words) not in NOT_RUN]
+    return [one for one in steps if not (one.python and page in PYTHON_NOT_RUN)]
+
+
+FOLLOWED = sorted(
+    page for page in {one.page for one in EVERYTHING} - set(ELSEWHERE) if steps_of(page)
+)
 
 
 @pytest.mark.parametrize("page", FOLLOWED)
@@ -331,14 +340,9 @@ def test_pages_followed_to_the_letter(
     page: str, workplace: Path, tmp_path: Path, command: Command
 ) -> None:
     """Each command succeeds and leaves what it was asked to write."""
-    steps = [one for one in shown(page) if one.python or one.words[0] == "drpl"]
-    steps = [one for one in steps if one.python or shlex.join(one.words) not in NOT_RUN]
-    steps = [one for one in steps if not (one.python and page in PYTHON_NOT_RUN)]
-    if not steps:
-        return
     shutil.copytree(workplace, tmp_path, dirs_exist_ok=True)
     names = known_names()
-    for one in steps:
+    for one in steps_of(page):
         if one.python:
             exec(compile(one.text, page, "exec"), names)
             continue
