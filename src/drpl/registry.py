@@ -104,11 +104,11 @@ DATASETS = {
     ),
     "cifar100": Entry("drpl.data.readers.cifar:read_cifar100", "CIFAR-100, fine labels, likewise"),
     "cifar10n": Entry(
-        "drpl.data.readers.cifar:read_cifar10n",
+        "drpl.data.readers.cifar_n:read_cifar10n",
         "CIFAR-10 with human labels: cifar10n:worse_label (default), :aggre_label, :random_label1",
     ),
     "cifar100n": Entry(
-        "drpl.data.readers.cifar:read_cifar100n",
+        "drpl.data.readers.cifar_n:read_cifar100n",
         "CIFAR-100 with human labels: cifar100n:noisy_label",
     ),
     "imagenet32": Entry(

@@ -65,10 +65,18 @@ def test_concat_keeps_everything_together(traced: Dataset) -> None:
     both = traced.concat(other)
     assert both.classes == (*OWN, "p", "q", "r")
     assert both.labels.tolist() == [0, 1, 2] * 3 + [3, 4, 5] * 3
-    assert both.truth is None
-    assert shown(both).tolist() == [*range(9), *range(9)]
-    assert both.paths == (*(traced.paths or ()), *(traced.paths or ()))
+    assert both.truth is not None
+    assert both.truth.source is not None
+    assert both.truth.labels.tolist() == both.labels.tolist()
+    assert both.truth.source.tolist() == [-1, -1, -1, 0, -1, -1, -1, 1, -1] * 2
+    check_rows(both.select(torch.arange(9)), list(range(9)))
+    plain = replace(other, truth=Truth(other.labels, torch.ones(9, dtype=torch.bool)))
+    mixed = traced.concat(plain).truth
+    assert mixed is not None
+    assert mixed.source is not None
+    assert mixed.source[9:].tolist() == [-1] * 9
     unknown = traced.concat(numbered(4, FOREIGN))
+    assert unknown.truth is None
     assert unknown.paths is not None
     assert unknown.paths[8:] == ("8.png", "", "", "", "")
 
@@ -142,7 +150,7 @@ def test_the_truth_says_what_is_outside(tiny: DatasetSplits) -> None:
 
 def test_more_can_be_put_outside(tiny: DatasetSplits) -> None:
     more = arrays(torch.zeros(4, 1, 8, 8, dtype=torch.uint8).numpy(), ["p", "q"] * 2)
-    data = with_ood(tiny, more).hold_out(["middle"])
+    data = tiny.with_ood(more).hold_out(["middle"])
     assert data.outside is not None
     assert data.outside.classes == ("p", "q", "middle")
     assert data.outside.labels[:5].tolist() == [0, 1, 0, 1, 2]

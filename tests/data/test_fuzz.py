@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from drpl.data.readers.cifar import read_human_labels
+from drpl.data.readers.cifar_n import read_human_labels
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 from tests.support.datasets import (

@@ -40,6 +40,15 @@ class Truth:
         source = None if self.source is None else self.source[index]
         return Truth(self.labels[index], self.in_distribution[index], source)
 
+    def concat(self, other: "Truth", classes: int) -> "Truth":
+        """Both, the labels of the other counted on from `classes`."""
+        known = self.source is not None or other.source is not None
+        return Truth(
+            torch.cat([self.labels, other.labels + classes]),
+            torch.cat([self.in_distribution, other.in_distribution]),
+            torch.cat([self.sources, other.sources]) if known else None,
+        )
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -107,15 +116,16 @@ class Dataset:
     def concat(self, other: "Dataset") -> "Dataset":
         """Both, the other's images in the shape of these and its classes after these.
 
-        Nobody has asked for their truth so far, so it is left out.
+        The truth is known where it is for both.
         """
-        both = (self, other)
+        both, own = (self, other), len(self.classes)
         paths = tuple(path for part in both for path in part.paths or [""] * len(part))
         return Dataset(
             pixel_sources.concat(self.images, other.images),
-            torch.cat([self.labels, other.labels + len(self.classes)]),
+            torch.cat([self.labels, other.labels + own]),
             self.classes + other.classes,
-            paths=paths if self.paths or other.paths else None,
+            self.truth.concat(other.truth, own) if self.truth and other.truth else None,
+            paths if self.paths or other.paths else None,
         )
 
     def resize(self, side: int) -> "Dataset":
@@ -197,6 +207,11 @@ class DatasetSplits:
         """The same change made to every part."""
         test, outside = (part and change(part) for part in (self.test, self.outside))
         return replace(self, train=change(self.train), test=test, outside=outside)
+
+    def with_ood(self, other: "Dataset | DatasetSplits") -> "DatasetSplits":
+        """The same data with these images, or a set's training images, as `outside`."""
+        outside = other if isinstance(other, Dataset) else other.train
+        return replace(self, outside=outside, origin=self.origin and replace(self.origin, ood=None))
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:

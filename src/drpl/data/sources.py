@@ -91,16 +91,13 @@ def with_ood(
     data: "DatasetSplits", what: "str | DatasetSplits | Dataset | None"
 ) -> "DatasetSplits":
     """The data with the training images of another set, if one is given, as `outside`."""
-    from drpl.data.dataset import Dataset
-
     if what is None:
         return data
-    origin = data.origin and replace(data.origin, ood=what if isinstance(what, str) else None)
-    if isinstance(what, str):
-        shape = data.train.images.shape
-        what = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
-    outside = what if isinstance(what, Dataset) else what.train
-    return replace(data, outside=outside, origin=origin)
+    if not isinstance(what, str):
+        return data.with_ood(what)
+    shape = data.train.images.shape
+    other = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
+    return replace(data.with_ood(other), origin=data.origin and replace(data.origin, ood=what))
 
 
 @contextmanager

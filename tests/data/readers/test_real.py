@@ -2,7 +2,7 @@
 
 import torch
 
-from drpl.data.readers.cifar import read_human_labels
+from drpl.data.readers.cifar_n import read_human_labels
 from drpl.data.sources import ReadOptions, load
 from tests.support.datasets import REAL, real_data
 
