@@ -86,10 +86,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = False) -> None:
     """Write arrays as an .npz file; equal arrays give equal bytes."""
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
     write_atomic(path, buffer.getvalue())
 
 
