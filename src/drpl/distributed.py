@@ -34,9 +34,8 @@ def barrier() -> None:
 def all_reduce_sum(table: Tensor) -> Tensor:
     """Sum a table over all processes, so that rows filled by any of them are whole in each."""
     if world() > 1:
-        whole = table.float() if table.dtype == torch.bool else table.contiguous()
-        dist.all_reduce(whole)
-        table = whole > 0 if table.dtype == torch.bool else whole
+        table = table.contiguous()
+        dist.all_reduce(table)
     return table
 
 
@@ -63,12 +62,10 @@ def agree_on_batchnorm(module: nn.Module) -> None:
     """Average the running statistics, which each process collects on its own part."""
     if world() == 1:
         return
-    for layer in module.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            for statistic in (layer.running_mean, layer.running_var):
-                if statistic is not None:
-                    dist.all_reduce(statistic)
-                    statistic /= world()
+    for name, statistic in module.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            dist.all_reduce(statistic)
+            statistic /= world()
 
 
 def check_agreement(module: nn.Module) -> None:
@@ -76,9 +73,7 @@ def check_agreement(module: nn.Module) -> None:
     if world() == 1:
         return
     sums = torch.stack([t.double().sum() for t in module.state_dict().values()])
-    first = sums.clone()
-    dist.broadcast(first, src=0)
-    if not torch.equal(sums, first):
+    if not torch.equal(sums, broadcast(sums.clone())):
         raise TrainingError(f"process {rank()} disagrees with process 0 about the weights")
 
 

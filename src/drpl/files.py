@@ -86,10 +86,10 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = False) -> None:
     """Write arrays as an .npz file; equal arrays give equal bytes."""
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
     write_atomic(path, buffer.getvalue())
 
 

@@ -40,7 +40,7 @@ class DetectorEntry(Entry):
     threshold: float | None = None  # None: a beta mixture of the scores decides
 
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E")
 
 
 def is_oracle(method: str) -> bool:
@@ -55,44 +55,26 @@ def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
     return entries[name]
 
 
-METHODS: dict[str, MethodEntry] = {
-    "cross_entropy": MethodEntry(
-        "drpl.methods.cross_entropy", "plain training on the given labels"
-    ),
-    "mixup": MethodEntry("drpl.methods.mixup", "training on convex pairs of images and labels"),
-    "reed": MethodEntry("drpl.methods.reed", "bootstrapping: labels mixed with the own prediction"),
-    "forward": MethodEntry(
-        "drpl.methods.forward", "loss correction by an estimated matrix of the noise"
-    ),
-    "oracle_forward": MethodEntry(
-        "drpl.methods.oracle_forward", "loss correction by the true matrix", oracle=True
-    ),
-    "gce": MethodEntry("drpl.methods.gce", "generalised cross-entropy, also truncated"),
-    "dmi": MethodEntry("drpl.methods.dmi", "mutual information by a determinant"),
-    "joint": MethodEntry(
-        "drpl.methods.joint", "joint optimisation of weights and labels, then retraining"
-    ),
-    "bootstrap": MethodEntry(
-        "drpl.methods.bootstrap", "mixup that doubts labels by a beta mixture of their losses"
-    ),
-    "pencil": MethodEntry(
-        "drpl.methods.pencil", "labels learnt by gradient, together with the network"
-    ),
-    "nlnl": MethodEntry(
-        "drpl.methods.nlnl", "negative learning: what an image is not, then the trusted"
-    ),
-    "coteaching": MethodEntry(
-        "drpl.methods.coteaching", "two networks that choose each other's easy samples"
-    ),
-    "drpl": MethodEntry(
-        "drpl.methods.drpl", "relabel, split by loss, semi-supervised, split, once more"
-    ),
-    "dividemix": MethodEntry(
-        "drpl.methods.dividemix", "two networks divide the samples for each other"
-    ),
-    "oracle_ssl": MethodEntry(
-        "drpl.methods.oracle_ssl", "the end of drpl, knowing which labels are wrong", oracle=True
-    ),
+ORACLES = {"oracle_forward", "oracle_ssl"}  # methods whose run has the truth
+METHODS = {
+    name: MethodEntry(f"drpl.methods.{name}", about, oracle=name in ORACLES)
+    for name, about in {
+        "cross_entropy": "plain training on the given labels",
+        "mixup": "training on convex pairs of images and labels",
+        "reed": "bootstrapping: labels mixed with the own prediction",
+        "forward": "loss correction by an estimated matrix of the noise",
+        "oracle_forward": "loss correction by the true matrix",
+        "gce": "generalised cross-entropy, also truncated",
+        "dmi": "mutual information by a determinant",
+        "joint": "joint optimisation of weights and labels, then retraining",
+        "bootstrap": "mixup that doubts labels by a beta mixture of their losses",
+        "pencil": "labels learnt by gradient, together with the network",
+        "nlnl": "negative learning: what an image is not, then the trusted",
+        "coteaching": "two networks that choose each other's easy samples",
+        "drpl": "relabel, split by loss, semi-supervised, split, once more",
+        "dividemix": "two networks divide the samples for each other",
+        "oracle_ssl": "the end of drpl, knowing which labels are wrong",
+    }.items()
 }
 
 DATASETS = {
@@ -169,34 +151,23 @@ NETWORKS = {
 }
 
 DETECTORS = {
-    "small_loss": DetectorEntry(
-        "drpl.detection.detectors:small_loss", "the latest loss against the given label"
-    ),
-    "posterior": DetectorEntry(
-        "drpl.detection.detectors:posterior",
-        "the probability of noise by a beta mixture of the latest losses",
-        threshold=0.5,
-    ),
-    "trajectory": DetectorEntry(
-        "drpl.detection.detectors:trajectory", "the mean loss of all tracked epochs"
-    ),
-    "margin": DetectorEntry(
-        "drpl.detection.detectors:margin",
-        "minus the mean margin of the given label over all tracked epochs (AUM)",
-    ),
-    "two_stage": DetectorEntry(
-        "drpl.detection.detectors:two_stage",
-        "a prediction that disagrees with the label, or agrees and is unsure",
-        threshold=1 - 0.95,  # kept: agrees, and gives the label at least 0.95
-    ),
-    "negative": DetectorEntry(
-        "drpl.detection.detectors:negative",
-        "how little probability the label has, meant for runs of negative learning",
-        threshold=0.5,
-    ),
-    "confident": DetectorEntry(
-        "drpl.detection.detectors:confident",
-        "confident learning by the package cleanlab, on predictions for training samples",
-        threshold=1.0,
-    ),
+    name: DetectorEntry(f"drpl.detection.detectors:{name}", about, threshold)
+    for name, (threshold, about) in {
+        "small_loss": (None, "the latest loss against the given label"),
+        "posterior": (0.5, "the probability of noise by a beta mixture of the latest losses"),
+        "trajectory": (None, "the mean loss of all tracked epochs"),
+        "margin": (None, "minus the mean margin of the given label over all tracked epochs (AUM)"),
+        "two_stage": (
+            1 - 0.95,  # kept: agrees, and gives the label at least 0.95
+            "a prediction that disagrees with the label, or agrees and is unsure",
+        ),
+        "negative": (
+            0.5,
+            "how little probability the label has, meant for runs of negative learning",
+        ),
+        "confident": (
+            1.0,
+            "confident learning by the package cleanlab, on predictions for training samples",
+        ),
+    }.items()
 }

@@ -107,7 +107,8 @@ def test_other_networks(network: str, form: str, tmp_path: Path) -> None:
         data, x = coloured(), images(50, 3, 12, 12)
     original = trained(data, tmp_path / "run", {"network": network})
     assert exporting.export(tmp_path / "run", tmp_path / "file", form) < 1e-5
-    again = exporting.FORMATS[form].read((tmp_path / "file").read_bytes())
+    _, read = exporting.FORMATS[form]
+    again = read((tmp_path / "file").read_bytes())
     assert torch.allclose(again(x), original.predict(TensorImages(x)), atol=1e-5)
 
 
@@ -125,7 +126,7 @@ def test_a_file_that_departs_is_not_written(
 def test_what_is_missing_is_said(
     run: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "there is no" in command("export", "nowhere", "-o", "x").err
+    assert "there is no nowhere" in command("export", "nowhere", "-o", "x").err
     assert command("export", run, "--to", "tflite", "-o", "x").code == 2
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     answer = command("export", run, "--to", "onnx", "-o", "x")

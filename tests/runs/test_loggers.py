@@ -1,4 +1,4 @@
-"""TensorBoard and Weights & Biases: fed from the diary, continued with it, never in the way."""
+"""TensorBoard and Weights & Biases: fed from the history, continued with it, never in the way."""
 
 import json
 import sys
@@ -111,7 +111,7 @@ def test_an_epoch_has_a_number_for_each_column_under_its_stage() -> None:
     assert "final/accuracy" not in list_scalars(row("final", 7, accuracy=None))
 
 
-def test_tensorboard_shows_what_the_diary_says(
+def test_tensorboard_shows_what_the_history_says(
     tiny: DatasetSplits, tmp_path: Path, points: Callable[[Path], Points]
 ) -> None:
     result = train(tiny, tmp_path, "tensorboard")
@@ -154,7 +154,7 @@ def test_a_logger_that_comes_late_gets_all_rows(
     assert all(run.finished for run in wandb.runs)
 
 
-def test_wandb_is_told_the_run_and_every_row(
+def test_wandb_gets_the_run_and_every_row(
     tiny: DatasetSplits, tmp_path: Path, wandb: FakeWandb
 ) -> None:
     result = train(tiny, tmp_path, ["wandb", "wandb"], noise="uniform:0.3", seed=4)
@@ -238,7 +238,7 @@ def test_nothing_is_imported_unless_asked_for(
 def test_a_missing_package_is_named_with_its_pip_line(
     name: str, tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, loggers.MODULES[name], None)
+    monkeypatch.setitem(sys.modules, loggers.LOGGERS[name].module, None)
     with pytest.raises(ConfigError, match=rf"pip install 'drpl\[{name}\]'"):
         train(tiny, tmp_path / "run", name)
     assert not (tmp_path / "run").exists()

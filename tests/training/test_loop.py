@@ -10,7 +10,7 @@ from drpl.errors import TrainingError
 from drpl.training.feed import Feed
 from drpl.training.loop import Epoch, fit
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Stage, TableUpdate, Terms
+from drpl.training.stage import Stage, Terms
 
 CPU = torch.device("cpu")
 
@@ -89,11 +89,3 @@ def test_schedules_that_make_no_sense(lr: tuple[tuple[int, float], ...]) -> None
 def test_a_stage_must_say_what_an_epoch_is() -> None:
     with pytest.raises(NotImplementedError):
         next(Stage().epoch(None))  # type: ignore[arg-type]
-
-
-def test_an_update_leaves_rows_that_nobody_visited() -> None:
-    table = torch.ones(4, 2)
-    update = TableUpdate(table)
-    update[torch.tensor([2, 0])] = torch.tensor([[5.0, 6.0], [7.0, 8.0]])
-    update.apply(table)
-    assert table.tolist() == [[7, 8], [1, 1], [5, 6], [1, 1]]

@@ -22,7 +22,7 @@ from drpl.files import read_arrays
 from drpl.registry import METHODS
 from drpl.runs import model
 from drpl.runs.experiment import Experiment
-from drpl.runs.run import make_train_transform
+from drpl.runs.run import Context
 from drpl.training.evaluate import predict
 
 VIEWS = 4  # augmented looks of the model at each image
@@ -129,19 +129,18 @@ def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgeme
 
     These are the model and those whose evidence the method declares.
     """
-    trained = model.load(folder)
-    net, train = trained.net.to(device), experiment.data.train
-    transform = make_train_transform(train.images.shape, experiment.config, trained.transform)
+    net, context = model.load(folder).net.to(device), Context.build(experiment, device)
+    images, transform = context.images, context.train_transform
     looks = [
-        predict(net, train.images, transform, device, (experiment.seed, "clean", k)).exp()
+        predict(net, images, transform, device, (experiment.seed, "clean", k)).exp()
         for k in range(VIEWS if transform.num_uniforms else 1)
     ]
     stages = METHODS[experiment.method.name].load().EVIDENCE
     earlier = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in stages]
     probs = torch.stack([*earlier, torch.stack(looks).mean(0)])
     posterior = torch.from_numpy(read_arrays(folder / "samples.npz")["p_noisy"])
-    features = _extract_features(net, train.images, trained.transform, device)
-    return Judgement(train.labels, probs.argmax(2), probs.mean(0), features, posterior)
+    features = _extract_features(net, images, context.eval_transform, device)
+    return Judgement(context.labels, probs.argmax(2), probs.mean(0), features, posterior)
 
 
 @torch.no_grad()

@@ -10,15 +10,17 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from drpl.config.settings import Settings
 from drpl.errors import ConfigError, did_you_mean
+from drpl.registry import find
 
 Tree = dict[str, Any]  # nested settings: {"relabel": {"begin": 20}}
 KeyPath = tuple[str, ...]
+Layer = tuple[str, Mapping[str, Any]]  # where some settings came from, and they
 C = TypeVar("C", bound=Settings)
 
 PRESETS = {
@@ -36,13 +38,6 @@ PRESETS = {
 OLD_NAMES = {"rates": "lr"}  # keys of earlier versions, still read
 
 
-class Layer(NamedTuple):
-    """Some settings and where they came from."""
-
-    source: str
-    tree: Mapping[str, Any]
-
-
 def default_preset(dataset: str, *, vectors: bool = False) -> str:
     """The preset that has the data set's name, or the one for data of one's own."""
     if vectors:
@@ -56,16 +51,14 @@ def compose(
     schema: type[C], method: str, presets: Iterable[str], settings: Mapping[str, Any] | None = None
 ) -> C:
     """The configuration of a method from presets (names or TOML files) and settings."""
-    named, own = [], []
-    for preset in presets:
-        if Path(preset).suffix == ".toml":
-            own.append(Layer(preset, read_toml(Path(preset))))
-        elif preset in PRESETS:
-            named.append(preset)
-        else:
-            raise ConfigError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
-    layers = [*_read_shipped("shared", named, schema), *_read_shipped(method, named, schema), *own]
-    return _validate(schema, [*layers, Layer("settings", settings or {})])
+    presets = list(presets)
+    own = [preset for preset in presets if Path(preset).suffix == ".toml"]
+    named = [preset for preset in presets if preset not in own]
+    for preset in named:
+        find("preset", preset, PRESETS)
+    layers = [*_read_shipped("shared", named, schema), *_read_shipped(method, named, schema)]
+    layers += [(preset, read_toml(Path(preset))) for preset in own]
+    return _validate(schema, [*layers, ("settings", settings or {})])
 
 
 def parse_settings(texts: Iterable[str] | None) -> Tree:
@@ -113,10 +106,8 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"a.b": value, ...}."""
     pairs: dict[str, Any] = {}
     for key, value in tree.items():
-        if isinstance(value, Mapping):
-            pairs |= flatten(value, f"{prefix}{key}.")
-        else:
-            pairs[prefix + key] = value
+        name = f"{prefix}{key}"
+        pairs |= flatten(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return pairs
 
 
@@ -131,16 +122,16 @@ def _read_shipped(name: str, presets: Iterable[str], schema: type[Settings]) -> 
             tree = tables[table]
             if name == "shared":  # holds more than a method from outside may have fields for
                 tree = {key: value for key, value in tree.items() if key in schema.model_fields}
-            yield Layer(f"presets/{name}.toml [{table}]", tree)
+            yield f"presets/{name}.toml [{table}]", tree
 
 
 def _validate(schema: type[C], layers: Iterable[Layer]) -> C:
     """Merge the layers and check the result; an error names the layer that caused it."""
     merged: Tree = {}
     origin: dict[KeyPath, str] = {}
-    for layer in layers:
-        merge(merged, layer.tree)
-        origin |= dict.fromkeys(_list_paths(merge({}, layer.tree)), layer.source)
+    for source, tree in layers:
+        merge(merged, tree)
+        origin |= dict.fromkeys(_list_paths(merge({}, tree)), source)
     try:
         text = json.dumps(merged, default=lambda number: number.item())  # NumPy's numbers
         return schema.model_validate_json(text, strict=True)
@@ -157,7 +148,7 @@ def _list_paths(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath
 
 
 def _explain(schema: type[Settings], error: ValidationError, origin: Mapping[KeyPath, str]) -> str:
-    """The first complaint in a user's words: where, what was wanted, what came."""
+    """The first complaint in one sentence: where, what was wanted, what came."""
     first = error.errors()[0]
     path = tuple(str(part) for part in first["loc"])
     source = next(
@@ -165,19 +156,11 @@ def _explain(schema: type[Settings], error: ValidationError, origin: Mapping[Key
     )
     name = ".".join(path)
     if first["type"] == "extra_forbidden":
-        known = _list_fields(schema, path[:-1])
+        known: Any = schema.model_fields
+        for part in path[:-1]:
+            known = getattr(known[part].annotation, "model_fields", {}) if part in known else {}
         return f"{source}: unknown key {name!r}; {did_you_mean(path[-1], known)}"
     if first["type"] == "missing":
         return f"setting {name!r} is missing; give it in a preset or with --set {name}=..."
     wanted = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{source}: {name} {wanted[0].lower()}{wanted[1:]}, got {first['input']!r}"
-
-
-def _list_fields(schema: type[Settings], path: KeyPath) -> list[str]:
-    """The keys that exist in the table at `path`."""
-    for part in path:
-        annotation = schema.model_fields[part].annotation
-        if not (isinstance(annotation, type) and issubclass(annotation, Settings)):
-            return []
-        schema = annotation
-    return list(schema.model_fields)

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drpl.files import read_arrays
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -37,6 +39,5 @@ class Evidence:
     @classmethod
     def read(cls, path: Path) -> "Evidence":
         """From disk; the stage is the file's name."""
-        with path.open("rb") as file:
-            arrays = np.load(file, allow_pickle=False)
-            return cls(path.stem, **{name: torch.from_numpy(arrays[name]) for name in arrays.files})
+        tables = {name: torch.from_numpy(table) for name, table in read_arrays(path).items()}
+        return cls(path.stem, **tables)

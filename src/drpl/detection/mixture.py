@@ -8,7 +8,7 @@ what lies between, as in the released code; every sample is scored, the trimmed 
         m and v being the mean and variance of x under the weights r_k
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite, log
 from typing import Any
 
@@ -24,7 +24,7 @@ FLOOR = 1e-12
 EDGE = 1e-4  # the fit, not the scoring, keeps this far from 0 and 1
 GRID = 100  # points of the released look-up table
 CHUNK = 1 << 15  # samples worked on at once: they and their logarithms stay in the cache
-Pair = tuple[float, float]  # clean (low loss), noisy (high loss)
+Pair = tuple[float, ...]  # clean (low loss), noisy (high loss)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class BetaMixture:
     weight: Pair
     scale: Scale | None = None  # None: values are in (0, 1) already
     lookup: bool = False  # the released code's table of 100 entries instead of the exact posterior
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, losses: Tensor, *, lookup: bool = False) -> "BetaMixture":
@@ -73,34 +73,37 @@ class BetaMixture:
     @classmethod
     def fit_scaled(cls, x: Tensor) -> "BetaMixture":
         """EM on values that lie in (0, 1) already."""
-        chunks = [Chunk.of(part) for part in x.double().clamp(EDGE, 1 - EDGE).split(CHUNK)]
+        chunks = [  # 1, x, x^2 and the logarithms, which every round needs
+            (torch.stack([torch.ones_like(part), part, part * part]), part.log(), (-part).log1p())
+            for part in x.double().clamp(EDGE, 1 - EDGE).split(CHUNK)
+        ]
         now = cls(alpha=(1, 2), beta=(2, 1), weight=(0.5, 0.5))
         for _ in range(ROUNDS):
-            sums = torch.stack([chunk.moments(now) for chunk in chunks]).sum(0)
+            sums = torch.stack([now.expect(*chunk) for chunk in chunks]).sum(0)
             following = now.maximise(sums, len(x))
             if following is None:
                 return replace(now, notes=(COLLAPSED,))
             now = following
         return now
 
+    def expect(self, powers: Tensor, log_x: Tensor, log_1mx: Tensor) -> Tensor:
+        """The E-step: sums of 1, x and x^2 under each component's responsibility. [2, 3]"""
+        clean, noisy = (self.log_joint(log_x, log_1mx, k).clamp_(min=log(FLOOR)) for k in (0, 1))
+        of_noisy = powers @ torch.sigmoid(noisy.sub_(clean))
+        return torch.stack([powers.sum(1) - of_noisy, of_noisy])
+
     def maximise(self, sums: Tensor, count: int) -> "BetaMixture | None":
         """The M-step from the weighted sums of 1, x and x^2; None where a component vanished."""
-        alpha, beta, weight = [], [], []
+        found = []
         for total, first, second in sums.tolist():  # clean, noisy
             m = first / total
             v = second / total - m**2
             a = m * (m * (1 - m) / v - 1) if v > 1e-12 else float("nan")
             if not (isfinite(a) and a > 0):
                 return None
-            alpha.append(a)
-            beta.append(a * (1 - m) / m)
-            weight.append(total / count)
-        return replace(
-            self,
-            alpha=(alpha[0], alpha[1]),
-            beta=(beta[0], beta[1]),
-            weight=(weight[0], weight[1]),
-        )
+            found.append((a, a * (1 - m) / m, total / count))
+        alpha, beta, weight = zip(*found, strict=True)
+        return replace(self, alpha=alpha, beta=beta, weight=weight)
 
     def to_record(self) -> dict[str, Any]:
         """What goes to disk."""
@@ -163,15 +166,10 @@ class BetaMixture:
         """The same, noisy being the higher component, with notes on what is doubtful."""
         means = [a / (a + b) for a, b in zip(self.alpha, self.beta, strict=True)]
         if means[0] > means[1]:
-            swapped = {
-                "alpha": self.alpha[::-1],
-                "beta": self.beta[::-1],
-                "weight": self.weight[::-1],
-            }
-            return replace(self, **swapped).examine()  # type: ignore[arg-type]
-        spread = [
-            m * (1 - m) / (a + b + 1) for m, a, b in zip(means, self.alpha, self.beta, strict=True)
-        ]
+            alpha, beta, weight = self.alpha[::-1], self.beta[::-1], self.weight[::-1]
+            return replace(self, alpha=alpha, beta=beta, weight=weight).examine()
+        shapes = zip(means, self.alpha, self.beta, strict=True)
+        spread = [m * (1 - m) / (a + b + 1) for m, a, b in shapes]
         notes = list(self.notes)
         if min(self.weight) < 0.02:
             side = "clean" if self.weight[0] < self.weight[1] else "noisy"
@@ -185,25 +183,3 @@ class BetaMixture:
 
 CONSTANT = "the losses are (nearly) all the same: nothing can be called noisy by them"
 COLLAPSED = "a component of the mixture collapsed; the fit stopped at the last good round"
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some samples with the logarithms that every round needs, computed once."""
-
-    powers: Tensor  # [3, n]: 1, x, x^2
-    log_x: Tensor  # [n]
-    log_1mx: Tensor  # [n]
-
-    @classmethod
-    def of(cls, x: Tensor) -> "Chunk":
-        """Prepare values in (0, 1)."""
-        return cls(torch.stack([torch.ones_like(x), x, x * x]), x.log(), (-x).log1p())
-
-    def moments(self, mixture: BetaMixture) -> Tensor:
-        """Sums of 1, x, x^2 under each component's responsibility. [2, 3]"""
-        clean = mixture.log_joint(self.log_x, self.log_1mx, 0).clamp_(min=log(FLOOR))
-        noisy = mixture.log_joint(self.log_x, self.log_1mx, 1).clamp_(min=log(FLOOR))
-        share = torch.sigmoid(noisy.sub_(clean))
-        of_noisy = self.powers @ share
-        return torch.stack([self.powers.sum(1) - of_noisy, of_noisy])

@@ -27,11 +27,7 @@ class Split:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The per-sample tables that go to disk."""
-        return {
-            "losses": self.losses.numpy(),
-            "noisy": self.noisy.numpy(),
-            "clean": self.clean.numpy(),
-        }
+        return {name: getattr(self, name).numpy() for name in ("losses", "noisy", "clean")}
 
     def to_record(self) -> dict[str, Any]:
         """What goes to disk beside the per-sample tables."""

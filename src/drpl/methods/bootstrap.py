@@ -11,12 +11,10 @@ z is the most probable class (hard, M-DYR-H) or the prediction (soft, M-DYR-S). 
 (soft_to_hard) mixes images by (1 - w) / ((1 - w) + (1 - w')) and cools z from soft to hard.
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
 from pydantic import Field
-from scipy.special import betaincinv
 from torch import Generator, Tensor, nn
 
 from drpl.detection.mixture import BetaMixture, Scale
@@ -25,8 +23,8 @@ from drpl.methods.mixup import Mixup
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
-from drpl.training.losses import cross_entropy, from_uniform, mixup, one_hot
-from drpl.training.stage import Terms
+from drpl.training.losses import cross_entropy, draw_weight, from_uniform, mixup, one_hot
+from drpl.training.stage import Steps, Terms
 
 EDGE = 1e-4  # no label is believed or doubted entirely
 COLDEST = 0.001  # temperature at which a soft guess has become a hard one
@@ -62,7 +60,7 @@ class Bootstrap(Mixup):
         nothing_noisy = [(1, 1), (1, 1), (1, 0), (0, 1)]
         self.register_buffer("fitted", torch.tensor(nothing_noisy, dtype=torch.float64))
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass, then a mixture for the next."""
         if feed.epoch < self.config.begin:
             yield from super().epoch(feed)
@@ -116,9 +114,7 @@ class SoftToHard(Bootstrap):
         c, w, t = self.config, self.estimate_noise(x, i, feed), self.targets[i]
         since = feed.epoch - c.begin - c.delay
         if since < 0:
-            u = float(torch.rand((), generator=feed.rng, dtype=torch.float64))
-            weight = float(betaincinv(c.alpha, c.alpha, u))
-            x, t = mix_by_noise(x, t, w, weight, feed.rng)
+            x, t = mix_by_noise(x, t, w, draw_weight(c.alpha, feed.rng), feed.rng)
             return {"mixup": cross_entropy(self.net(x), t)}
         temperature = 1 - (1 - COLDEST) * min(since / (c.cooling - 1), 1)
         t = torch.lerp(t, self.guess(x, temperature), w)
@@ -139,5 +135,4 @@ def train(run: Run, config: Config) -> Outcome:
     """Mixup, then mixup of doubted labels; judge labels by the final loss."""
     kind = SoftToHard if config.kind == "soft_to_hard" else Bootstrap
     stage = kind(run.network(), one_hot(run.labels, run.classes), config)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

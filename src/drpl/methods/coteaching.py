@@ -9,8 +9,6 @@ one has memorised the other filters out.
 The forget rate is to be the share of wrong labels, which is not known: it is a setting, a guess.
 """
 
-from collections.abc import Iterator
-
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
@@ -19,7 +17,7 @@ from drpl.methods import cross_entropy as baseline
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps
 
 
 class Config(baseline.Config):
@@ -42,17 +40,14 @@ class CoTeaching(Stage):
     labels: Tensor  # [N]
 
     def __init__(self, net: Ensemble, labels: Tensor, config: Config) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        self.register_buffer("labels", labels.clone())
+        super().__init__(net, labels=labels.clone())
+        self.config = config
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass."""
         share = self.config.kept_share(feed.epoch)
         for x, i in feed():
-            logits = [net(x) for net in self.net.members]
-            for one in logits:
-                feed.record(i, one.softmax(1))
+            logits = [self.classify(feed, x, i, net) for net in self.net.members]
             first, second = (
                 functional.cross_entropy(one, self.labels[i], reduction="none") for one in logits
             )
@@ -70,5 +65,4 @@ def select_easiest(losses: Tensor, share: float) -> Tensor:
 def train(run: Run, config: Config) -> Outcome:
     """Train both; judge labels by the final loss of the two together."""
     stage = CoTeaching(Ensemble(run.network(), run.network()), run.labels, config)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

@@ -3,7 +3,6 @@
 L = -(1/B) sum_i sum_c t_ic log p_ic
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps
 
 EVIDENCE = ("train",)  # the stages whose losses it judges labels by
 
@@ -40,11 +39,9 @@ class Classify(Stage):
     targets: Tensor  # [N, C]
 
     def __init__(self, net: nn.Module, targets: Tensor) -> None:
-        super().__init__()
-        self.net = net
-        self.register_buffer("targets", targets)
+        super().__init__(net, targets=targets)
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass."""
         for x, i in feed():
             yield {"classify": cross_entropy(self.classify(feed, x, i), self.targets[i])}
@@ -57,8 +54,13 @@ def pretrain(run: Run, config: Continued) -> nn.Module:
     return run.fit("pretrain", stage, config.pretrain_schedule, best=best).net
 
 
+def fit_and_judge(run: Run, stage: Stage, config: Config) -> Outcome:
+    """Train a method's only, or last, stage; judge labels by the final loss."""
+    net = run.fit("train", stage, config.schedule).net
+    return run.judge("train", net, config.threshold)
+
+
 def train(run: Run, config: Config) -> Outcome:
     """Train; judge labels by the final loss."""
     stage = Classify(run.network(), one_hot(run.labels, run.classes))
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return fit_and_judge(run, stage, config)

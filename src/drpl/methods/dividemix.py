@@ -12,8 +12,6 @@ the rest are unlabelled to it, and it is trained on both by MixMatch.
               X', U' are (x1, x2), (u1, u2), each row mixed with any other
 """
 
-from collections.abc import Iterator
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -29,7 +27,7 @@ from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_uniform, mixup, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps, Terms
 
 
 class Config(Common):
@@ -64,20 +62,17 @@ class DivideMix(Stage):
     def __init__(
         self, nets: tuple[nn.Module, nn.Module], labels: Tensor, classes: int, config: Config
     ) -> None:
-        super().__init__()
-        self.net, self.classes, self.config = Ensemble(*nets), classes, config
-        self.register_buffer("labels", labels)
-        self.register_buffer("recent", torch.zeros(2, config.average_losses, len(labels)))
+        recent = torch.zeros(2, config.average_losses, len(labels))
+        super().__init__(Ensemble(*nets), labels=labels, recent=recent)
+        self.classes, self.config = classes, config
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """Warm up; or divide by each network, then train the first, then the second."""
         first, second = self.net.members
         if feed.epoch <= self.config.begin:
             for net in (first, second):
                 for x, i in feed(batch_size=2 * feed.batch_size):
-                    logits = net(x)
-                    feed.record(i, logits.softmax(1))
-                    yield self.believe(logits, i)
+                    yield self.believe(self.classify(feed, x, i, net), i)
             return
         looks = [label_losses(feed.predict_all(net), self.labels) for net in (first, second)]
         scaled = self.scale_losses(looks, feed.epoch)
@@ -101,7 +96,7 @@ class DivideMix(Stage):
             recent[epoch % window] = (loss - low) / (high - low).clamp(min=1e-8)
         return self.recent.sum(1) / min(window, max(1, epoch - self.config.begin))
 
-    def mixmatch(self, net: nn.Module, peer: nn.Module, w: Tensor, feed: Feed) -> Iterator[Terms]:
+    def mixmatch(self, net: nn.Module, peer: nn.Module, w: Tensor, feed: Feed) -> Steps:
         """One network's pass over the samples that keep their label, and as many of the others."""
         c = self.config
         labelled, unlabelled = divide(w, c.p_threshold)
@@ -130,7 +125,7 @@ class DivideMix(Stage):
         peer.train()
 
     def weight(self, epochs: float) -> float:
-        """lambda_u(t) after so many epochs."""
+        """lambda_u(t) after this many epochs."""
         c = self.config
         return c.lambda_u * min(max((epochs - c.begin) / c.ramp, 0), 1)
 

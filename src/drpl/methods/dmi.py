@@ -8,18 +8,17 @@ changes no gradient. But any permutation of the classes does too: hence the star
 that already knows which is which.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from drpl.detection.split import detect
-from drpl.methods.cross_entropy import Continued, pretrain
+from drpl.methods.cross_entropy import Classify, Continued, pretrain
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import one_hot
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Steps
 
 ENOUGH = 10  # images a class in a batch: with fewer, some class is often missing
 
@@ -28,17 +27,10 @@ class Config(Continued):
     """Two schedules: cross-entropy first, then the determinant."""
 
 
-class Informative(Stage):
+class Informative(Classify):
     """Maximise the determinant of the joint distribution of predictions and labels."""
 
-    targets: Tensor  # [N, C]
-
-    def __init__(self, net: nn.Module, targets: Tensor) -> None:
-        super().__init__()
-        self.net = net
-        self.register_buffer("targets", targets)
-
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass over the whole batches."""
         whole = 0
         for x, i in feed():

@@ -53,8 +53,7 @@ class Config(FromSplit):
 def split_by_loss(run: Run, evidence: Evidence, threshold: float, config: Config) -> Split:
     """Split by the losses of a network."""
     guard, lookup = config.min_labelled, config.lookup
-    found = detect(evidence, run.labels, threshold, min_labelled=guard, lookup=lookup)
-    return run.keep(found)
+    return run.keep(detect(evidence, run.labels, threshold, min_labelled=guard, lookup=lookup))
 
 
 def average_evidence(first: Evidence, second: Evidence) -> Evidence:

@@ -9,7 +9,6 @@ Up to epoch `begin` T is the identity: plain cross-entropy. Then T[c] is what th
 predicts for the anchor of c, an image that is surely of class c; it stays fixed.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -21,14 +20,14 @@ from drpl.methods import cross_entropy as baseline
 from drpl.noise.transition import check_matrix, read_matrix
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps
 
 
 class Config(baseline.Config):
     """The baseline's schedule, and where T comes from."""
 
     begin: int = Field(default=50, ge=0)
-    """So many epochs of plain cross-entropy come first."""
+    """This many epochs of plain cross-entropy come first."""
     outliers: float = Field(default=0.03, ge=0, lt=1)
     """Share of the highest predictions of a class that cannot be its anchor."""
     matrix: str | None = None
@@ -51,19 +50,16 @@ class Forward(Stage):
         known: Tensor | None = None,
         outliers: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.net, self.begin, self.known, self.outliers = net, begin, known, outliers
-        self.register_buffer("labels", labels)
-        self.register_buffer("transition", torch.eye(classes))
+        super().__init__(net, labels=labels, transition=torch.eye(classes))
+        self.begin, self.known, self.outliers = begin, known, outliers
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass."""
         if feed.epoch == self.begin + 1:
-            if self.known is None:
-                probs = feed.predict_all(self.net).exp()
-                self.transition.copy_(estimate_from_anchors(probs, self.outliers))
-            else:
-                self.transition.copy_(self.known)
+            known = self.known
+            if known is None:
+                known = estimate_from_anchors(feed.predict_all(self.net).exp(), self.outliers)
+            self.transition.copy_(known)
         for x, i in feed():
             logits = self.classify(feed, x, i)
             yield {"forward": forward_loss(logits, self.labels[i], self.transition)}
@@ -104,5 +100,4 @@ def train(run: Run, config: Config) -> Outcome:
     known = read_transition(config.matrix, run.classes) if config.matrix else None
     begin, outliers = config.begin, config.outliers
     stage = Forward(run.network(), run.labels, run.classes, begin, known=known, outliers=outliers)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

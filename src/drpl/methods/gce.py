@@ -9,17 +9,15 @@ what they lose above the bound k:
     L = (1/B) sum_i w_i [L_q(p_i[y_i]) - L_q(k)],   w_i = 1 where p_i[y_i] > k
 """
 
-from collections.abc import Iterator
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.methods.cross_entropy import Continued, pretrain
+from drpl.methods.cross_entropy import Continued, fit_and_judge, pretrain
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps
 
 
 class Config(Continued):
@@ -43,12 +41,10 @@ class Generalised(Stage):
     weights: Tensor  # [N] w, 0 or 1
 
     def __init__(self, net: nn.Module, labels: Tensor, config: Config) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        self.register_buffer("labels", labels)
-        self.register_buffer("weights", torch.ones(len(labels)))
+        super().__init__(net, labels=labels, weights=torch.ones(len(labels)))
+        self.config = config
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass, perhaps after a look at who still counts."""
         c = self.config
         since = feed.epoch - c.prune_from
@@ -75,5 +71,4 @@ def probable(log_probs: Tensor, labels: Tensor, k: float) -> Tensor:
 def train(run: Run, config: Config) -> Outcome:
     """Start with cross-entropy, go on with the robust loss; judge labels by the final loss."""
     stage = Generalised(pretrain(run, config), run.labels, config)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return fit_and_judge(run, stage, config)

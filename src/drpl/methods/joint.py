@@ -8,7 +8,6 @@ keep that from collapsing. A second network is then trained on the final targets
     R_H = -(1/B) sum_i sum_c p log p    make up your mind
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -21,7 +20,7 @@ from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import PredictionHistory, Terms
+from drpl.training.stage import PredictionHistory, Steps
 
 
 class Relabelling(Settings):
@@ -72,13 +71,12 @@ class Relabel(PredictionHistory):
         self.register_buffer("shares", shares if prior == "estimate" else None)
         self.register_buffer("targets", one_hot(labels, classes))
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass; the predictions of its own training forwards become the new targets."""
         c = self.config
         for x, i in feed():
-            logits = self.net(x)
+            logits = self.classify(feed, x, i)
             p = logits.softmax(1)
-            feed.record(i, p)
             yield {
                 "classify": cross_entropy(logits, self.targets[i]),
                 "prior": c.prior * from_prior(p, self.shares),

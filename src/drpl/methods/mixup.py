@@ -3,8 +3,6 @@
 x^ = l x + (1 - l) x',   L = l CE(y) + (1 - l) CE(y'),   l ~ Beta(alpha, alpha), one a batch
 """
 
-from collections.abc import Iterator
-
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -12,7 +10,7 @@ from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, mixup, one_hot
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Steps
 
 
 class Config(baseline.Config):
@@ -21,17 +19,14 @@ class Config(baseline.Config):
     alpha: float = Field(default=1.0, gt=0)
 
 
-class Mixup(Stage):
+class Mixup(baseline.Classify):
     """Fit mixed targets on mixed images."""
 
-    targets: Tensor  # [N, C]
-
     def __init__(self, net: nn.Module, targets: Tensor, alpha: float) -> None:
-        super().__init__()
-        self.net, self.alpha = net, alpha
-        self.register_buffer("targets", targets)
+        super().__init__(net, targets)
+        self.alpha = alpha
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass."""
         for x, i in feed():
             x, t, main = mixup(x, self.targets[i], self.alpha, feed.rng)
@@ -41,5 +36,4 @@ class Mixup(Stage):
 def train(run: Run, config: Config) -> Outcome:
     """Train; judge labels by the final loss on images that are not mixed."""
     stage = Mixup(run.network(), one_hot(run.labels, run.classes), config.alpha)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

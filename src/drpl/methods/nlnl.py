@@ -11,7 +11,6 @@ pbar is the mean of a sample's training-time predictions in the last ten epochs;
 of the largest class over that of y. In the end a label is kept where pbar[y] >= confident.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -25,7 +24,7 @@ from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
-from drpl.training.stage import PredictionHistory, Terms
+from drpl.training.stage import PredictionHistory, Steps
 
 TINY = 1e-30  # a probability below this has no logarithm to speak of
 
@@ -59,22 +58,22 @@ class Negative(PredictionHistory):
         self.register_buffer("labels", labels.clone())
         self.register_buffer("weights", counts.max() / counts)
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass over all samples: who teaches nothing is looked at too, for pbar."""
         c, trust = self.config, self.trust()
         for x, i in feed():
-            logits, y = self.net(x), self.labels[i]
+            logits, y = self.classify(feed, x, i), self.labels[i]
             p, w = logits.softmax(1), self.weights[y]
-            feed.record(i, p)
             if feed.epoch < c.positive_from:
                 least = 1 / p.shape[1] if feed.epoch >= c.select_from else 0
                 wrong = draw_complements(y, p.shape[1], c.complements, feed.rng)
                 taught = (trust[i] >= least).to(w)
-                yield {"negative": (taught * w * negative(p, wrong)).sum() / _clamped_sum(taught)}
+                name, total = "negative", (taught * w * negative(p, wrong)).sum()
             else:
                 taught = (trust[i] >= c.confident).to(w) * w
                 each = functional.cross_entropy(logits, y, reduction="none")
-                yield {"positive": (taught * each).sum() / _clamped_sum(taught)}
+                name, total = "positive", (taught * each).sum()
+            yield {name: total / taught.sum().clamp(min=1)}  # none: a batch that teaches nothing
         self.remember(feed)
 
     def trust(self) -> Tensor:
@@ -91,11 +90,6 @@ def draw_complements(labels: Tensor, classes: int, count: int, rng: Generator) -
     """Labels that are not the given one, evenly among the others. [B, K]"""
     steps = torch.randint(1, classes, (len(labels), count), generator=rng)
     return (labels[:, None] + steps.to(labels.device)) % classes
-
-
-def _clamped_sum(weights: Tensor) -> Tensor:
-    """Their sum, or 1 if there are none: a batch that teaches nothing has no loss."""
-    return weights.sum().clamp(min=1)
 
 
 def train(run: Run, config: Config) -> Outcome:

@@ -19,7 +19,7 @@ class Config(baseline.Config):
     """The baseline's schedule, and when the correction begins."""
 
     begin: int = Field(default=50, ge=0)
-    """So many epochs of plain cross-entropy come first."""
+    """This many epochs of plain cross-entropy come first."""
 
 
 def count_transitions(truth: Truth, given: Tensor, classes: int) -> Tensor:
@@ -34,5 +34,4 @@ def train(run: OracleRun, config: Config) -> Outcome:
     """Train, from `begin` on through the true T; judge labels by the final loss of p itself."""
     known = count_transitions(run.truth, run.labels, run.classes)
     stage = Forward(run.network(), run.labels, run.classes, config.begin, known=known)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

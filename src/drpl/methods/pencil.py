@@ -8,17 +8,17 @@ network learns from the labels as they became. f is the network's softmax.
     L = L_c + compatible L_o + entropy L_e         y~ <- y~ - label_rate dL/dy~
 """
 
-from collections.abc import Iterator
-
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from drpl.distributed import all_reduce_sum
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import entropy, one_hot
-from drpl.training.stage import Stage, TableUpdate, Terms
+from drpl.training.stage import Stage, Steps
 
 
 class Config(baseline.Config):
@@ -47,32 +47,27 @@ class Pencil(Stage):
     y: Tensor  # [N, C] label logits
 
     def __init__(self, net: nn.Module, labels: Tensor, classes: int, config: Config) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        self.register_buffer("labels", labels.clone())
-        self.register_buffer("y", config.certainty * one_hot(labels, classes))
+        super().__init__(net, labels=labels.clone(), y=config.certainty * one_hot(labels, classes))
+        self.config = config
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass; in the second phase every label moves once."""
-        c = self.config
-        if feed.epoch < c.learn_from:
-            for x, i in feed():
-                logits = self.classify(feed, x, i)
-                yield {"given": functional.cross_entropy(logits, self.labels[i])}
-        elif feed.epoch <= c.learn_until:
+        if self.config.learn_from <= feed.epoch <= self.config.learn_until:
             yield from self.learn_labels(feed)
-        else:
-            for x, i in feed():
-                logits = self.classify(feed, x, i)
+            return
+        for x, i in feed():
+            logits = self.classify(feed, x, i)
+            if feed.epoch < self.config.learn_from:
+                yield {"given": functional.cross_entropy(logits, self.labels[i])}
+            else:
                 yield {"classify": classification_loss(logits, self.y[i])}
 
-    def learn_labels(self, feed: Feed) -> Iterator[Terms]:
+    def learn_labels(self, feed: Feed) -> Steps:
         """Network and labels together."""
-        c, moved = self.config, TableUpdate(self.y)
+        c, moves = self.config, torch.zeros_like(self.y)
         for x, i in feed():
-            y, logits = self.y[i].requires_grad_(), self.net(x)
+            y, logits = self.y[i].requires_grad_(), self.classify(feed, x, i)
             p, classes = logits.softmax(1), logits.shape[1]
-            feed.record(i, p)
             yield {
                 "classify": classification_loss(logits, y),
                 "compatible": c.compatible
@@ -80,8 +75,8 @@ class Pencil(Stage):
                 "entropy": c.entropy * entropy(p) / classes,
             }
             # The loop has divided the loss by the processes: this is the whole batch's gradient.
-            moved[i] = y.detach() - c.label_rate * y.grad  # type: ignore[operator]
-        moved.apply(self.y)
+            moves[i] = -c.label_rate * y.grad  # type: ignore[operator]
+        self.y += all_reduce_sum(moves)  # of all processes; who was in no batch stays
 
 
 def classification_loss(logits: Tensor, y: Tensor) -> Tensor:
@@ -98,5 +93,4 @@ def compatibility_loss(y: Tensor, labels: Tensor, double_softmax: bool = False) 
 def train(run: Run, config: Config) -> Outcome:
     """Learn from the given labels, with the labels, from the learnt labels."""
     stage = Pencil(run.network(), run.labels, run.classes, config)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

@@ -6,7 +6,6 @@ a share of them, drawn anew each time, the uniform distribution instead. DRPL do
     L = l CE(s) + (1 - l) CE(s') + prior R_A + entropy R_H, all on the mixed images
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -20,7 +19,7 @@ from drpl.runs.run import Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, mixup, one_hot
 from drpl.training.schedule import Schedule
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Stage, Steps, Terms
 
 
 class SemiSupervised(Settings):
@@ -62,12 +61,11 @@ class MixedBatches(Stage):
         config: SemiSupervised,
         shares: Tensor | None = None,
     ) -> None:
-        super().__init__()
-        self.net, self.config = net, config
-        self.register_buffer("shares", shares)
-        self.register_buffer("targets", targets)
-        self.register_buffer("labelled", clean.nonzero().flatten())
-        self.register_buffer("unlabelled", (~clean).nonzero().flatten())
+        labelled, unlabelled = clean.nonzero().flatten(), (~clean).nonzero().flatten()
+        super().__init__(
+            net, shares=shares, targets=targets, labelled=labelled, unlabelled=unlabelled
+        )
+        self.config = config
 
     def terms(self, x: Tensor, i: Tensor, feed: Feed, *, record: bool = False) -> Terms:
         """The loss of a mixed batch and its two regularisers."""
@@ -87,7 +85,7 @@ class MixedBatches(Stage):
 class WarmUp(MixedBatches):
     """The labelled samples alone; nothing is relabelled."""
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass over the labelled samples."""
         for x, i in feed(self.labelled):
             yield self.terms(x, i, feed, record=True)
@@ -96,7 +94,7 @@ class WarmUp(MixedBatches):
 class PseudoLabel(MixedBatches):
     """Labelled samples keep their label; the others take the network's, smoothed by mixup."""
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass; plain images are predicted first, then their mixtures are learnt."""
         for x, i in feed():
             with torch.no_grad():  # in training mode: batch norm sees plain and mixed images

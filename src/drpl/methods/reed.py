@@ -6,7 +6,6 @@ The rest of the belief goes to the network's own prediction, from the first epoc
     soft   L = -(1/B) sum_i sum_c (beta y_ic + (1 - beta) p_ic) log p_ic
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, one_hot
-from drpl.training.stage import Stage, Terms
+from drpl.training.stage import Steps
 
 Kind = Literal["hard", "soft"]
 
@@ -37,17 +36,14 @@ class Config(baseline.Config):
     beta: Belief
 
 
-class Bootstrap(Stage):
+class Bootstrap(baseline.Classify):
     """Fit the label and one's own guess at once."""
 
-    targets: Tensor  # [N, C]
-
     def __init__(self, net: nn.Module, targets: Tensor, kind: Kind, beta: float) -> None:
-        super().__init__()
-        self.net, self.kind, self.beta = net, kind, beta
-        self.register_buffer("targets", targets)
+        super().__init__(net, targets)
+        self.kind, self.beta = kind, beta
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def epoch(self, feed: Feed) -> Steps:
         """One pass."""
         for x, i in feed():
             logits = self.classify(feed, x, i)
@@ -76,5 +72,4 @@ def train(run: Run, config: Config) -> Outcome:
     """Train; judge labels by the final loss."""
     beta = config.beta.hard if config.kind == "hard" else config.beta.soft
     stage = Bootstrap(run.network(), one_hot(run.labels, run.classes), config.kind, beta)
-    net = run.fit("train", stage, config.schedule).net
-    return run.judge("train", net, config.threshold)
+    return baseline.fit_and_judge(run, stage, config)

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -11,35 +10,27 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 SHOWN = 5  # notes on the data; a folder of thousands may have as many
 
 
-class Display:
+class Display(AbstractContextManager["Display"]):
     """Shows stages and notes on a console; `quiet` shows nothing."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.bars: Progress | None = None
-        if self.console.is_terminal and not quiet:
-            self.bars = Progress(
-                TextColumn("{task.description:<16}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[state]}"),
-                TimeRemainingColumn(),
-                console=self.console,
-            )
+        self.bars = Progress(
+            TextColumn("{task.description:<16}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=quiet or not self.console.is_terminal,
+        )
 
-    def __enter__(self) -> Self:
-        if self.bars:
-            self.bars.start()
+    def __enter__(self) -> "Display":
+        self.bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.bars:
-            self.bars.stop()
+    def __exit__(self, *error: object) -> None:
+        self.bars.stop()
 
     def note(self, text: str) -> None:
         """A sentence that the user should read."""
@@ -63,15 +54,13 @@ class ProgressLine:
     def __init__(self, display: Display, name: str, total: int, done: int, unit: str) -> None:
         self.display, self.name, self.total, self.unit = display, name, total, unit
         self.began, self.first, self.done = time.monotonic(), done, done
-        if display.bars:
-            self.task = display.bars.add_task(name, total=total, completed=done, state="")
+        self.task = display.bars.add_task(name, total=total, completed=done, state="")
 
     def move(self, done: int, state: str = "") -> None:
         """Show that `done` of all are done now."""
         tenths, self.done = self.done * 10 // self.total, done
-        if self.display.bars:
-            self.display.bars.update(self.task, completed=done, state=state)
-        elif done * 10 // self.total > tenths:
+        self.display.bars.update(self.task, completed=done, state=state)
+        if self.display.bars.disable and done * 10 // self.total > tenths:
             left = (time.monotonic() - self.began) / (done - self.first) * (self.total - done)
             text = [f"{self.unit}{done} of {self.total}", state, f"{left:.0f} s left"]
             line = f"{self.name}: {', '.join(filter(None, text))}"

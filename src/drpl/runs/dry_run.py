@@ -82,8 +82,7 @@ class DryRunDriver:
         context = self._context
         batch = min(schedule.batch_size, self._affordable_batch())
         # The last epoch: what a stage does in the end, it does in most of its epochs.
-        feed = make_feed(context, name, batch, schedule.epochs, ShortFeed)
-        assert isinstance(feed, ShortFeed)  # noqa: S101
+        feed = make_feed(ShortFeed, context, name, batch, schedule.epochs)
         feed.classes = context.classes
         known = (type(stage).__name__, str(context.network), context.width, batch)
         if known in self._speeds:
@@ -151,19 +150,15 @@ class ShortFeed(Feed):
     ) -> Iterator[tuple[Tensor, ...]]:
         """The first batches of a pass."""
         self.planned += len(self.images) if subset is None else len(subset)
-        return self._cut_short(subset, views, batch_size)
+        smaller = min(batch_size or self.batch_size, self.batch_size)
+        return islice(super().__call__(subset, views=views, batch_size=smaller), self.steps)
 
     def cycle(
         self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
     ) -> Iterator[tuple[Tensor, ...]]:
         """Its steps are those of the pass that it is walked beside, and counted there."""
-        return cycle(list(self._cut_short(subset, views, batch_size)))
-
-    def _cut_short(
-        self, subset: Tensor | None, views: int, batch_size: int | None
-    ) -> Iterator[tuple[Tensor, ...]]:
-        smaller = None if batch_size is None else min(batch_size, self.batch_size)
-        return islice(super().__call__(subset, views=views, batch_size=smaller), self.steps)
+        self.planned -= len(subset)
+        return cycle(list(self(subset, views=views, batch_size=batch_size)))
 
     def predict_all(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         """Nothing is predicted; the answers are made up."""

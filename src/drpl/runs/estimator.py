@@ -8,6 +8,7 @@ DRPLClassifier().fit(embeddings, labels).predict(new)
 
 import tempfile
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -55,12 +56,8 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         device: str | None = None,
         verbose: bool = False,
     ) -> None:
-        self.method = method
-        self.preset = preset
-        self.settings = settings
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+        self.method, self.preset, self.settings = method, preset, settings
+        self.random_state, self.device, self.verbose = random_state, device, verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  scikit-learn's name
         """Train on labels of which some may be wrong."""
@@ -69,9 +66,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _fit(self, samples: ArrayLike, y: ArrayLike, goal: Goal) -> Self:
         """Train as far as the goal says, in a folder that is then removed."""
         if _are_images(samples):
-            x, labels = check_X_y(
-                samples, y, allow_nd=True, ensure_min_samples=2, dtype="numeric", estimator=self
-            )
+            x, labels = check_X_y(samples, y, allow_nd=True, ensure_min_samples=2, estimator=self)
         else:
             x, labels = validate_data(self, samples, y, dtype=np.float32, ensure_min_samples=2)
         check_classification_targets(labels)
@@ -90,15 +85,10 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 seed=_choose_seed(self.random_state),
                 goal=goal,
             )
-            execution = Execution(
-                folder=Path(folder),
-                device=self.device,
-                save_every=float("inf"),
-                quiet=not self.verbose,
-            )
-            execute(experiment, execution)
-            self.model_ = model.load(folder)
-            judged = read_arrays(Path(folder) / "samples.npz")
+            place, quiet = Path(folder), not self.verbose
+            execute(experiment, Execution(place, self.device, save_every=inf, quiet=quiet))
+            self.model_ = model.load(place)
+            judged = read_arrays(place / "samples.npz")
         worst_first = np.lexsort((-judged["loss"], -judged["p_noisy"]))
         self.label_noise_ = judged["p_noisy"]
         self.suspicious_ = worst_first[judged["flagged"][worst_first]]

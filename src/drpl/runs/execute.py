@@ -16,29 +16,18 @@ from drpl.data.dataset import Dataset, Origin
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, processes, rank, world
 from drpl.errors import ConfigError, RunError
-from drpl.files import read_arrays, read_json, write_atomic, write_json
+from drpl.files import read_arrays, write_atomic, write_json
 from drpl.networks.build import Builder
 from drpl.registry import DATASETS
 from drpl.runs import model
 from drpl.runs.display import Display
 from drpl.runs.driver import FolderDriver
 from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, Recipe
-from drpl.runs.folder import (
-    Arrays,
-    Result,
-    find_accuracy,
-    find_difference,
-    list_splits,
-    read_history,
-    sum_costs,
-    write_samples,
-)
+from drpl.runs.folder import Arrays, Result, find_difference, summarize, write_samples
 from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.loggers import Logs, check_loggers
 from drpl.runs.run import Context, OracleRun, Outcome, Run
 from drpl.training.evaluate import predict
-
-COMMANDS = ("drpl", "__main__")
 
 
 def train(
@@ -68,8 +57,8 @@ def train(
     takes the place of the one that the settings name. `settings` is a mapping such as
     `{"relabel": {"begin": 20}}`. Some noises draw on `ood`, a data set of other classes, or on
     `confusion`, a file that says which classes look alike. `log` names other places that show
-    the epochs: tensorboard, wandb. `track_every` observes every loss each so many epochs, which
-    takes additional passes. Run it again with the same arguments to continue where it stopped.
+    the epochs: tensorboard, wandb. `track_every` observes every loss each N epochs, which takes
+    additional passes. Run it again with the same arguments to continue where it stopped.
     """
     execution = Execution(
         folder=Path(out) if out else None,
@@ -112,7 +101,8 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
         Display(quiet=execution.quiet or not first) as display,
         Logs(folder, execution.loggers if first else (), experiment.describe(), display) as logs,
     ):
-        if finished := _find_finished(folder, experiment.goal):
+        finished = Result.load(folder) if (folder / "result.json").exists() else None
+        if finished and finished.summary["goal"] in ("train", experiment.goal):
             logs.follow()
             return finished
         device = choose_device(execution.device)
@@ -146,9 +136,8 @@ def choose_device(name: str | None) -> torch.device:
         device = torch.device(chosen)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(
-            f"device {chosen!r} cannot be used: {str(error).splitlines()[0]}"
-        ) from None
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"device {chosen!r} cannot be used: {reason}") from None
     return device
 
 
@@ -170,17 +159,9 @@ def _claim(folder: Path, experiment: Experiment) -> None:
         write_atomic(folder / "config.toml", experiment.toml)
 
 
-def _find_finished(folder: Path, goal: Goal) -> Result | None:
-    """The result, if this run was finished before with at least this goal."""
-    if not (folder / "result.json").exists():
-        return None
-    result = Result.load(folder)
-    return result if result.summary["goal"] in ("train", goal) else None
-
-
 def _trace(experiment: Experiment, execution: Execution, device: torch.device) -> dict[str, Any]:
     """Where and by what a run was made, and from what data."""
-    called = Path(sys.argv[0]).stem in COMMANDS
+    called = Path(sys.argv[0]).stem in ("drpl", "__main__")
     origin, confusion = experiment.data.origin, experiment.confusion
     return {
         "versions": list_versions(),
@@ -215,8 +196,7 @@ def _trace_data(origin: Origin) -> dict[str, Any]:
 
 def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Outcome) -> None:
     """Write samples, model and, last, `result.json`."""
-    data, manifest = experiment.data, experiment.manifest
-    images = data.train.images
+    data, images = experiment.data, experiment.data.train.images
     probs = predict(outcome.net, images, context.eval_transform, context.device).exp()
     if rank() > 0:
         barrier()
@@ -224,29 +204,19 @@ def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Out
     model.save(folder, outcome.net, experiment.config, data)
     table = _tabulate(data.train, outcome, probs)
     write_samples(folder, table, data.train.classes, data.train.paths)
-    rows = read_history(folder)
-    splits = list_splits(folder, rows)
-    _keep_images(folder, data.train, table, splits)
-    wrong = table.get("wrong")
-    write_json(
-        folder / "result.json",
-        {
-            "method": experiment.method.name,
-            "goal": experiment.goal,
-            "dataset": data.name,
-            "samples": len(data.train),
-            "classes": list(data.train.classes),
-            "noise": {key: manifest[key] for key in ("spec", "nominal", "realised")},
-            "seed": experiment.seed,
-            "accuracy": find_accuracy(rows),
-            "flagged": int((~outcome.split.clean).sum()),
-            "detection": None if wrong is None else score(table["loss"], ~table["flagged"], wrong),
-            "notes": list(data.notes),
-            "stages": [_score_split(folder, stage, wrong) for stage in splits],
-            **sum_costs(rows),
-            "versions": list_versions(),
-        },
-    )
+    about = experiment.describe()["run"]
+    summary = summarize(folder, about, experiment.manifest, list_versions())
+    splits = [read_arrays(folder / "splits" / f"{one['stage']}.npz") for one in summary["stages"]]
+    if len(images.shape) == 3:  # a report shows none of vectors
+        ids = select_images(table, [one["noisy"] for one in splits], len(data.train.classes)).ids
+        write_gallery(folder / "gallery.npz", ids, images.load(torch.tensor(ids)).cpu().numpy())
+    if (wrong := table.get("wrong")) is not None:
+        summary["detection"] = score(table["loss"], ~table["flagged"], wrong)
+        for stage, one in zip(summary["stages"], splits, strict=True):
+            stage["detection"] = score(one["losses"], one["clean"], wrong)
+    summary |= {"goal": experiment.goal, "classes": list(data.train.classes)}
+    summary |= {"flagged": int(table["flagged"].sum()), "notes": list(data.notes)}
+    write_json(folder / "result.json", summary)
     barrier()
 
 
@@ -267,22 +237,3 @@ def _tabulate(train: Dataset, outcome: Outcome, probs: torch.Tensor) -> Arrays:
         table["wrong"] = train.truth.is_noisy(train.labels).numpy()
         table["in_distribution"] = train.truth.in_distribution.numpy()
     return table
-
-
-def _keep_images(folder: Path, train: Dataset, table: Arrays, splits: list[str]) -> None:
-    """`gallery.npz`: small copies of the images that a report shows; none of vectors."""
-    if len(train.images.shape) != 3:
-        return
-    judged = [read_arrays(folder / "splits" / f"{stage}.npz")["noisy"] for stage in splits]
-    ids = select_images(table, judged, len(train.classes)).ids
-    pixels = train.images.load(torch.tensor(ids))
-    write_gallery(folder / "gallery.npz", ids, pixels.cpu().numpy())
-
-
-def _score_split(folder: Path, stage: str, wrong: Any) -> dict[str, Any]:
-    """What a split decided and, where the truth is known, how well."""
-    record = read_json(folder / "splits" / f"{stage}.json")
-    if wrong is not None:
-        arrays = read_arrays(folder / "splits" / f"{stage}.npz")
-        record["detection"] = score(arrays["losses"], arrays["clean"], wrong)
-    return record

@@ -90,7 +90,10 @@ class Experiment:
         if config is None:
             if not isinstance(method, str):
                 raise ConfigError("a method of your own needs its settings: pass config=...")
-            suited = {} if preset else _suit(method, clean)
+            suited: Tree = {}
+            if not preset and len(clean.train.images.shape) == 1:
+                classes = len(clean.train.classes)
+                suited |= suit_to_vectors(load_schema(method), len(clean.train), classes)
             config = compose_for(method, presets, merge(suited, settings or {}))
         if network:
             config = config.model_copy(update={"network": CUSTOM})
@@ -148,10 +151,6 @@ class Execution:
     quiet: bool = False
     on_epoch: Callable[[str, int], None] | None = None  # (stage, epoch), before it is saved
 
-    def tracks(self, epoch: int) -> bool:
-        """Whether every loss is observed after this epoch."""
-        return self.track_every > 0 and epoch % self.track_every == 0
-
 
 def as_splits(data: AnyData) -> DatasetSplits:
     """Whatever the user gave, as a data set with its normalisation."""
@@ -171,14 +170,10 @@ def list_presets(preset: str | Iterable[str] | None, data: DatasetSplits) -> lis
 
 def compose_for(method: str, presets: Iterable[str], settings: Mapping[str, Any]) -> Common:
     """The typed configuration of a method by its name."""
+    return compose(load_schema(method), method, presets, settings)
+
+
+def load_schema(method: str) -> type[Common]:
+    """The settings that a method by its name takes."""
     schema: type[Common] = find("method", method, METHODS).load().Config
-    return compose(schema, method, presets, settings)
-
-
-def _suit(method: str, data: DatasetSplits) -> Tree:
-    """Settings that the data choose where no preset was named."""
-    train = data.train
-    if len(train.images.shape) > 1:
-        return {}
-    schema = find("method", method, METHODS).load().Config
-    return dict(suit_to_vectors(schema, len(train), len(train.classes)))
+    return schema

@@ -11,7 +11,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from drpl.data.images import TensorImages
-from drpl.errors import ConfigError, RunError, did_you_mean
+from drpl.errors import ConfigError, RunError
 from drpl.files import write_atomic
 from drpl.networks.build import Builder
 from drpl.randomness import rng
+from drpl.registry import find
 from drpl.runs import model
 from drpl.runs.model import Model
 
@@ -61,17 +62,17 @@ def export(
     probabilities is given back, and a file that departs by more than 0.0001 is not written.
     `network` is the function that built the network, if it is the user's own.
     """
-    if to not in FORMATS:
-        raise ConfigError(f"unknown format {to!r}; {did_you_mean(to, FORMATS)}")
-    form, trained = FORMATS[to], model.load(run, network)
-    samples = _make_samples(trained, SHOWN)
+    write, read = find("format", to, FORMATS)
+    trained = model.load(run, network)
+    samples = _make_samples(trained)
     with _silence():
         any_number = {0: torch.export.Dim("batch", min=1)}
         program = torch.export.export(
             Deployed(trained), (samples[:2],), dynamic_shapes=(any_number,)
         )
-        content = form.write(program, _describe(trained))
-        after = form.read(content)(samples)
+        content = write(program, _describe(trained))
+        with torch.no_grad():
+            after = read(content)(samples)
     difference = float((after - trained.predict(TensorImages(samples))).abs().max())
     if not difference <= TOLERANCE:  # NaN too
         raise RunError(
@@ -82,14 +83,13 @@ def export(
     return difference
 
 
-def _make_samples(trained: Model, count: int) -> Tensor:
+def _make_samples(trained: Model) -> Tensor:
     """Random samples of the kind that the model was trained on."""
-    draws = rng("samples to compare")
+    draws, size = rng("samples to compare"), (SHOWN, *trained.shape)
     if len(trained.shape) == 3:
-        size = (count, *trained.shape)
         return torch.randint(0, 256, size, dtype=torch.uint8, generator=draws)
     mean, std = torch.tensor(trained.transform.mean), torch.tensor(trained.transform.std)
-    return mean + std * torch.randn(count, *trained.shape, generator=draws)
+    return mean + std * torch.randn(size, generator=draws)
 
 
 def _describe(trained: Model) -> About:
@@ -119,20 +119,11 @@ def _silence() -> Iterator[None]:
         logging.disable(before)
 
 
-@dataclass(frozen=True)
-class Format:
-    """A kind of file: from a program to its bytes, and from the bytes to a function."""
-
-    write: Callable[[ExportedProgram, About], bytes]
-    read: Callable[[bytes], Function]
-
-
 def write_onnx(program: ExportedProgram, about: About) -> bytes:
     """ONNX, with `about` as its metadata."""
     try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
+        for name in ("onnx", "onnxruntime", "onnxscript"):
+            import_module(name)
     except ImportError as error:
         raise ConfigError(
             f"exporting to ONNX needs the package {error.name}, which is not here; "
@@ -163,14 +154,8 @@ def write_torch(program: ExportedProgram, about: About) -> bytes:
 
 def read_torch(content: bytes) -> Function:
     """The function in a .pt2 file."""
-    function = torch.export.load(io.BytesIO(content)).module()
-
-    @torch.no_grad()
-    def run(samples: Tensor) -> Tensor:
-        probs: Tensor = function(samples)
-        return probs
-
-    return run
+    return torch.export.load(io.BytesIO(content)).module()
 
 
-FORMATS = {"onnx": Format(write_onnx, read_onnx), "torch": Format(write_torch, read_torch)}
+# From a program to the bytes of a file, and from the bytes to a function.
+FORMATS = {"onnx": (write_onnx, read_onnx), "torch": (write_torch, read_torch)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drpl.config.compose import flatten, merge, read_toml
+from drpl.config.compose import Tree, flatten, merge, read_toml
 from drpl.errors import RunError
 from drpl.files import explain_write_errors, read_json, write_arrays, write_atomic
 
@@ -57,21 +57,7 @@ class Result:
                 read_json(path) if (path := folder / f"{name}.json").exists() else {}
                 for name in ("noise", "provenance")
             )
-            rows = read_history(folder)
-            names = list_splits(folder, rows)
-            summary = {
-                **{key: about[key] for key in ("method", "dataset", "samples", "seed")},
-                "goal": None,
-                "classes": noise.get("classes") or [str(k) for k in range(about["classes"])],
-                "noise": {key: noise.get(key) for key in ("spec", "nominal", "realised")},
-                "accuracy": find_accuracy(rows),
-                "flagged": None,
-                "detection": None,
-                "notes": [],
-                "stages": [read_json(folder / "splits" / f"{name}.json") for name in names],
-                **sum_costs(rows),
-                "versions": origin.get("versions", {}),
-            }
+            summary = summarize(folder, about, noise, origin.get("versions", {}))
         except (OSError, ValueError, KeyError) as error:
             raise RunError(f"the run in {folder} is damaged: {error}") from error
         return cls(folder, summary, finished=False)
@@ -105,8 +91,33 @@ class Result:
         return ranked.head(count)
 
 
+def summarize(folder: Path, about: Tree, noise: Tree, versions: Tree) -> Tree:
+    """What a run has found by now, from its table `run` and the manifest of its noise.
+
+    What only a finished run knows is None.
+    """
+    rows = read_history(folder)
+    splits = list_splits(folder, rows)
+    return {
+        "method": about["method"],
+        "goal": None,
+        "dataset": about["dataset"],
+        "samples": about["samples"],
+        "classes": noise.get("classes") or [str(k) for k in range(about["classes"])],
+        "noise": {key: noise.get(key) for key in ("spec", "nominal", "realised")},
+        "seed": about["seed"],
+        "accuracy": find_accuracy(rows),
+        "flagged": None,
+        "detection": None,
+        "notes": [],
+        "stages": [read_json(folder / "splits" / f"{name}.json") for name in splits],
+        **sum_costs(rows),
+        "versions": versions,
+    }
+
+
 def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
-    """In words, the first way in which the run that lives in a folder differs from `wanted`."""
+    """The first way in which the run that lives in a folder differs from `wanted`."""
     path = folder / "config.toml"
     if not path.exists():
         return None

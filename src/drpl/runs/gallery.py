@@ -3,7 +3,6 @@
 Run folders do not keep the images themselves. With these a folder can be reported on anywhere.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from drpl.files import write_atomic
+from drpl.files import write_arrays
 
 MOST = 300  # images in all
 ROW = 12  # images of a gallery that is not by class
@@ -80,9 +79,7 @@ def _rank(among: NDArray[Any], *values: NDArray[Any]) -> list[int]:
 def write_gallery(path: Path, ids: Sequence[int], pixels: NDArray[np.uint8]) -> None:
     """Keep images [K, C, H, W] as thumbnails; equal images give equal bytes."""
     small = np.stack([_shrink(image) for image in pixels])
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, ids=np.asarray(ids, np.int64), pixels=small)
-    write_atomic(path, buffer.getvalue())
+    write_arrays(path, {"ids": np.asarray(ids, np.int64), "pixels": small}, compress=True)
 
 
 def to_image(pixels: NDArray[np.uint8]) -> Image.Image:

@@ -5,158 +5,120 @@ They are fed from `history.jsonl` itself, so they show what it says, also after 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple
 
 from drpl.errors import ConfigError
 from drpl.files import read_json, write_json
-from drpl.registry import Entry, find
+from drpl.registry import find
 from drpl.runs.display import Display
 from drpl.runs.folder import Row, read_history
-
-LOGGERS = {
-    "tensorboard": Entry(
-        "drpl.runs.loggers:TensorBoard", "event files in the folder `tensorboard`"
-    ),
-    "wandb": Entry("drpl.runs.loggers:WeightsAndBiases", "a run of Weights & Biases, also offline"),
-}
-MODULES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}  # what each needs
 
 Memory = dict[str, Any]  # of one logger: how many rows it was sent, and what else it must know
 About = dict[str, Any]  # what decides the run: its tables `run` and `settings`
 
 
-class Logger(Protocol):
-    """Takes the numbers of epoch after epoch; all stages are counted through."""
+class Sink(NamedTuple):
+    """An open logger: it takes the numbers of epoch after epoch; all stages are counted through."""
 
-    def send(self, step: int, values: dict[str, float]) -> None:
-        """Show the numbers of one epoch."""
-        ...
-
-    def back(self, sent: int, step: int) -> int:
-        """Rows after `step` of the `sent` ones will be trained again: how many stay shown."""
-        ...
-
-    def close(self) -> None:
-        """No more is coming."""
-        ...
+    send: Callable[[int, dict[str, float]], None]  # step, values
+    close: Callable[[], None]
 
 
-class TensorBoard:
+def open_tensorboard(folder: Path, about: About, memory: Memory, step: int) -> Sink:
     """Event files, which `tensorboard --logdir FOLDER` shows."""
+    # Whatever an earlier process wrote of this epoch and later ones is void.
+    make_writer = import_module("torch.utils.tensorboard").SummaryWriter
+    writer = make_writer(str(folder / "tensorboard"), purge_step=step)
 
-    def __init__(self, folder: Path, about: About, memory: Memory) -> None:
-        self._folder = folder / "tensorboard"
-        self._writer: Any = None
-
-    def send(self, step: int, values: dict[str, float]) -> None:
-        """One point on each curve."""
-        if self._writer is None:
-            writer = import_module(MODULES["tensorboard"]).SummaryWriter
-            # Whatever an earlier process wrote of this epoch and later ones is void.
-            self._writer = writer(str(self._folder), purge_step=step)
+    def send(step: int, values: dict[str, float]) -> None:
         for tag, value in values.items():
-            self._writer.add_scalar(tag, value, step)
-        self._writer.flush()
+            writer.add_scalar(tag, value, step)
+        writer.flush()
 
-    def back(self, sent: int, step: int) -> int:
-        """Later points are taken back when the next one is written."""
-        self.close()
-        return step
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
+    return Sink(send, writer.close)
 
 
-class WeightsAndBiases:
+def open_wandb(folder: Path, about: About, memory: Memory, step: int) -> Sink:
     """A run on the server, or below `wandb` in the folder if WANDB_MODE is offline."""
-
-    def __init__(self, folder: Path, about: About, memory: Memory) -> None:
-        self._folder, self._about, self._memory = folder, about, memory
-        self._run: Any = None
-
-    def send(self, step: int, values: dict[str, float]) -> None:
-        """One point on each curve."""
-        if self._run is None:
-            self._run = import_module(MODULES["wandb"]).init(
-                project=os.environ.get("WANDB_PROJECT", "drpl"),
-                name=make_title(self._about["run"]),
-                config=self._about,
-                dir=str(self._folder),
-                id=self._memory.get("id"),  # None: a new run, which is given one
-                resume="allow",
-            )
-            self._memory["id"] = self._run.id
-        self._run.log(values, step=step)
-
-    def back(self, sent: int, step: int) -> int:
-        """What was sent stays: its steps only go up, and the same epochs give the same numbers."""
-        return sent
-
-    def close(self) -> None:
-        """Send the rest."""
-        if self._run is not None:
-            self._run.finish()
-        self._run = None
+    ran = about["run"]
+    run = import_module("wandb").init(
+        project=os.environ.get("WANDB_PROJECT", "drpl"),
+        name=f"{ran['dataset']}, {ran['noise']}, {ran['method']}, seed {ran['seed']}",
+        config=about,
+        dir=str(folder),
+        id=memory.get("id"),  # None: a new run, which is given one
+        resume="allow",
+    )
+    memory["id"] = run.id
+    return Sink(lambda step, values: run.log(values, step=step), run.finish)
 
 
-class Logs:
+class Logger(NamedTuple):
+    """A kind of logger."""
+
+    module: str  # what it needs
+    open: Callable[[Path, About, Memory, int], Sink]  # before the epoch of that number is sent
+    rewinds: bool  # else what was sent stays: the same epochs give the same numbers
+
+
+LOGGERS = {
+    "tensorboard": Logger("torch.utils.tensorboard", open_tensorboard, rewinds=True),
+    "wandb": Logger("wandb", open_wandb, rewinds=False),  # its steps only go up
+}
+
+
+class Logs(AbstractContextManager["Logs"]):
     """Brings every logger up to what the history says; one that fails is dropped, with a note."""
 
     def __init__(self, folder: Path, names: Iterable[str], about: About, display: Display) -> None:
-        self._folder, self._path, self._display = folder, folder / "loggers.json", display
+        self._folder, self._about, self._display = folder, about, display
+        self._path = folder / "loggers.json"
         self._memory: dict[str, Memory] = read_json(self._path) if self._path.exists() else {}
-        self._open: dict[str, Logger] = {}
-        for name in names:
-            memory = self._memory.setdefault(name, {"rows": 0})
-            self._open[name] = find("logger", name, LOGGERS).load()(folder, about, memory)
+        self._sinks: dict[str, Sink | None] = dict.fromkeys(names)  # None: opened when needed
+        for name in self._sinks:
+            find("logger", name, LOGGERS)
+            self._memory.setdefault(name, {"rows": 0})
 
     def follow(self) -> None:
         """Send the rows that are new."""
-        if not self._open:
-            return
-        rows = read_history(self._folder)
-        for name, logger in list(self._open.items()):
-            try:
-                self._catch_up(logger, self._memory[name], rows)
-            except Exception as error:  # whatever goes wrong there, the training is worth more
-                self._drop(name, error)
+        rows = read_history(self._folder) if self._sinks else []
+        self._attempt(lambda name: self._catch_up(name, rows))
 
-    def _catch_up(self, logger: Logger, memory: Memory, rows: list[Row]) -> None:
+    def _attempt(self, act: Callable[[str], None]) -> None:
+        for name in list(self._sinks):
+            try:
+                act(name)
+            except Exception as error:  # whatever goes wrong there, the training is worth more
+                del self._sinks[name]
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                note = f"no more logging to {name} ({why}); history.jsonl has every epoch"
+                self._display.note(note)
+
+    def _catch_up(self, name: str, rows: list[Row]) -> None:
+        logger, memory = LOGGERS[name], self._memory[name]
         before = memory["rows"]
-        if before > len(rows):
-            memory["rows"] = logger.back(before, len(rows))
+        if before > len(rows) and logger.rewinds:
+            self._close(name)
+            memory["rows"] = len(rows)
         for step, row in enumerate(rows[memory["rows"] :], memory["rows"] + 1):
-            logger.send(step, list_scalars(row))
+            sink = self._sinks[name] or logger.open(self._folder, self._about, memory, step)
+            self._sinks[name] = sink
+            sink.send(step, list_scalars(row))
             memory["rows"] = step
         if memory["rows"] != before:
             write_json(self._path, self._memory)
 
-    def _drop(self, name: str, error: Exception) -> None:
-        del self._open[name]
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        self._display.note(f"no more logging to {name} ({why}); history.jsonl has every epoch")
+    def _close(self, name: str) -> None:
+        if sink := self._sinks[name]:
+            sink.close()
+        self._sinks[name] = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for name, logger in list(self._open.items()):
-            try:
-                logger.close()
-            except Exception as failure:
-                self._drop(name, failure)
+    def __exit__(self, *error: object) -> None:
+        self._attempt(self._close)
 
 
 def list_scalars(row: Row) -> dict[str, float]:
@@ -166,18 +128,13 @@ def list_scalars(row: Row) -> dict[str, float]:
     return {f"{row['stage']}/{key}": value for key, value in columns.items() if value is not None}
 
 
-def make_title(run: dict[str, Any]) -> str:
-    """A run in one line."""
-    return f"{run['dataset']}, {run['noise']}, {run['method']}, seed {run['seed']}"
-
-
 def check_loggers(names: str | Iterable[str] | None) -> tuple[str, ...]:
     """The loggers asked for, each once, if they and their packages are there."""
     asked = tuple(dict.fromkeys([names] if isinstance(names, str) else names or ()))
     for name in asked:
-        find("logger", name, LOGGERS)
+        module = find("logger", name, LOGGERS).module
         try:
-            import_module(MODULES[name])
+            import_module(module)
         except Exception as error:  # a package that does not fit another may raise anything
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(

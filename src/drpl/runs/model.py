@@ -115,10 +115,9 @@ def _tabulate(model: Model, files: Sequence[str], pixels: Tensor) -> pd.DataFram
     empty = torch.empty(0, len(model.classes))
     probs = model.predict(TensorImages(pixels)) if files else empty
     confidence, best = probs.max(1)
-    table = {
-        "path": files,
-        "class": [model.classes[number] for number in best.tolist()],
-        "confidence": confidence.numpy(),
+    names = [model.classes[number] for number in best.tolist()]
+    table = {"path": files, "class": names, "confidence": confidence.numpy()}
+    columns = {
+        f"p_{name}": column.numpy() for name, column in zip(model.classes, probs.T, strict=True)
     }
-    columns = {f"p_{name}": probs[:, number].numpy() for number, name in enumerate(model.classes)}
     return pd.DataFrame(table | columns)

@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, Truth
 from drpl.data.images import Images, TensorImages
 from drpl.data.transforms import CropFlip, Normalise, Transform
@@ -15,7 +14,7 @@ from drpl.detection.split import Split, detect
 from drpl.networks.build import Builder, build_network
 from drpl.randomness import derive, rng
 from drpl.runs.experiment import Experiment
-from drpl.training.evaluate import measure_accuracy, predict
+from drpl.training.evaluate import predict
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
 
@@ -52,12 +51,15 @@ class Context:
         data, config = experiment.data, experiment.config
         images = _move_to(data.train.images, device)
         still = Normalise(data.mean, data.std, config.crop)
+        moved: Transform = still  # vectors are neither cropped nor flipped
+        if len(images.shape) > 1:
+            moved = CropFlip(round(config.padding * images.shape[1]), config.flip, still)
         return cls(
             images,
             data.train.labels,
             len(data.train.classes),
             data.test,
-            make_train_transform(images.shape, config, still),
+            moved,
             still,
             experiment.network or config.network,
             config.width,
@@ -65,27 +67,12 @@ class Context:
             device,
         )
 
-    def make_network(self, number: int) -> nn.Module:
-        """A fresh network, initialised from the seed and its number."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive(self.seed, "network", number))
-            shape = self.eval_transform.output_shape(self.images.shape)
-            net = build_network(self.network, shape, self.classes, self.width)
-        return net.to(self.device)
-
-    def predict(self, name: str, net: nn.Module, epoch: int, augmented: bool) -> Tensor:
-        """Log-probabilities on one view of each training sample. [N, C]"""
-        transform = self.train_transform if augmented else self.eval_transform
-        return predict(
-            net, self.images, transform, self.device, (self.seed, name, "observe", epoch)
-        )
-
     def measure_accuracy(self, net: nn.Module) -> float | None:
         """Percent of the test images; None without a test set."""
         if self.test is None:
             return None
-        images, labels = self.test.images, self.test.labels
-        return measure_accuracy(net, images, labels, self.eval_transform, self.device)
+        guesses = predict(net, self.test.images, self.eval_transform, self.device).argmax(1)
+        return 100 * float((guesses == self.test.labels).double().mean())
 
 
 class Driver(Protocol):
@@ -93,15 +80,12 @@ class Driver(Protocol):
 
     def fit(self, name: str, stage: Stage, schedule: Schedule, *, best: bool) -> None:
         """Train a stage."""
-        ...
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool) -> Evidence:
         """See every training sample as `net` does."""
-        ...
 
     def keep(self, record: Split | Evidence) -> None:
         """Keep what was found."""
-        ...
 
 
 class Run:
@@ -114,7 +98,11 @@ class Run:
     def network(self) -> nn.Module:
         """A fresh network, initialised from the seed and how many were made before."""
         self._networks += 1
-        return self._context.make_network(self._networks)
+        c = self._context
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive(c.seed, "network", self._networks))
+            shape = c.eval_transform.output_shape(c.images.shape)
+            return build_network(c.network, shape, c.classes, c.width).to(c.device)
 
     def rng(self, *key: int | str) -> torch.Generator:
         """Draws that depend on the run's seed and this key alone, the same on every process."""
@@ -153,15 +141,6 @@ class OracleRun(Run):
     def __init__(self, context: Context, driver: Driver, truth: Truth) -> None:
         super().__init__(context, driver)
         self.truth = truth
-
-
-def make_train_transform(
-    shape: tuple[int, ...], config: Common, eval_transform: Normalise
-) -> Transform:
-    """Crop and flip for images, nothing for vectors."""
-    if len(shape) == 1:
-        return eval_transform
-    return CropFlip(round(config.padding * shape[1]), config.flip, eval_transform)
 
 
 def _move_to(images: Images, device: torch.device) -> Images:

@@ -41,11 +41,3 @@ def label_margins(log_probs: Tensor, labels: Tensor) -> Tensor:
     """How far the given label's logit lies above the highest other one. [N]"""
     others = log_probs.scatter(1, labels[:, None], -torch.inf).amax(1)
     return log_probs.gather(1, labels[:, None]).squeeze(1) - others
-
-
-def measure_accuracy(
-    net: nn.Module, images: Images, labels: Tensor, transform: Transform, device: torch.device
-) -> float:
-    """Percent of images whose most probable class is their label."""
-    guesses = predict(net, images, transform, device).argmax(1)
-    return 100 * float((guesses == labels).double().mean())

@@ -1,6 +1,7 @@
 """An epoch's access to the images: shuffled, augmented, in batches."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,30 +25,26 @@ class EpochPredictions(NamedTuple):
     visited: Tensor  # [N] bool
 
 
+@dataclass(eq=False)
 class Feed:
     """Batches of one epoch. Its draws depend on (key, epoch, pass) and on nothing else."""
 
-    def __init__(
-        self,
-        images: Images,
-        train_transform: Transform,
-        eval_transform: Transform,
-        batch_size: int,
-        epoch: int,
-        key: Key,
-        device: torch.device,
-    ) -> None:
-        self.images = images
-        self.train_transform, self.eval_transform = train_transform, eval_transform
-        self.batch_size = batch_size
-        self.epoch = epoch  # 1, 2, 3, ...
-        self.key, self.device = (*key, epoch), device
+    images: Images
+    train_transform: Transform
+    eval_transform: Transform
+    batch_size: int
+    epoch: int  # 1, 2, 3, ...
+    key: Key
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        self.key = (*self.key, self.epoch)
         self.rng = rng(*self.key, "own", rank())  # this process's draws: mixup
         self.shared_rng = rng(*self.key, "shared")  # the same on every process: whom to relabel
         self.passes = 0
         self.served = 0  # images shown to a network so far, on all processes together
         self._sums: Tensor | None = None  # [N, C] of recorded predictions
-        self._counts = torch.zeros(len(images), device=device)
+        self._counts = torch.zeros(len(self.images), device=self.device)
 
     def __call__(
         self, subset: Tensor | None = None, *, views: int = 1, batch_size: int | None = None
@@ -104,10 +101,7 @@ class Feed:
 
     def _own_parts(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""
-        number, count = rank(), world()
-        batches = list(order.split(batch_size))
+        count, batches = world(), list(order.split(batch_size))
         if len(batches) > 1 and len(batches[-1]) < SMALLEST * count:
             batches.pop()
-        if count == 1:
-            return batches
-        return [batch[: len(batch) // count * count][number::count] for batch in batches]
+        return [batch[: len(batch) // count * count][rank() :: count] for batch in batches]

@@ -61,8 +61,10 @@ def train_epoch(
     """Take every step that the stage asks for; the dry run drives this over a shortened feed."""
     torch.manual_seed(derive(*feed.key, rank()))  # dropout and the like
     stage.train()
-    device = feed.device
-    with torch.autocast(device.type, torch.bfloat16, enabled=_has_bfloat16(device)):
+    kind = feed.device.type
+    # Only on GPUs with hardware for it; on CPUs it is slower, or not there at all.
+    fast = kind == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    with torch.autocast(kind, torch.bfloat16, enabled=fast):
         for terms in stage.epoch(feed):
             step(stage, terms, optimizer)
             on_step(terms)
@@ -108,8 +110,3 @@ class _Means:
                     "lower the learning rates of its schedule"
                 )
         return means
-
-
-def _has_bfloat16(device: torch.device) -> bool:
-    """Only GPUs with hardware for it; on CPUs it is slower, or not there at all."""
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

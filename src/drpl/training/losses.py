@@ -16,8 +16,7 @@ def one_hot(labels: Tensor, classes: int) -> Tensor:
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """-(1/B) sum_i sum_c t_ic log p_ic, for soft targets [B, C]."""
-    loss: Tensor = functional.cross_entropy(logits, targets)
-    return loss
+    return functional.cross_entropy(logits, targets)
 
 
 def entropy(p: Tensor) -> Tensor:
@@ -38,6 +37,12 @@ def from_prior(p: Tensor, prior: Tensor | None) -> Tensor:
     return from_uniform(p) if prior is None else -(prior * p.mean(0).clamp(min=1e-8).log()).sum()
 
 
+def draw_weight(alpha: float, rng: Generator) -> float:
+    """A weight of mixup ~ Beta(alpha, alpha)."""
+    u = float(torch.rand((), generator=rng, dtype=torch.float64))
+    return u if alpha == 1 else float(betaincinv(alpha, alpha, u))
+
+
 class Mixed(NamedTuple):
     """Mixed images, their targets, and the row of the batch that weighs most in each."""
 
@@ -54,8 +59,7 @@ def mixup(
     `mostly_own` takes the larger of the weight and 1 - weight, so that no row becomes another.
     Cross-entropy is linear in its targets, so mixing them equals mixing the two losses.
     """
-    u = float(torch.rand((), generator=rng, dtype=torch.float64))
-    weight = u if alpha == 1 else float(betaincinv(alpha, alpha, u))
+    weight = draw_weight(alpha, rng)
     if mostly_own:
         weight = max(weight, 1 - weight)
     partner = torch.randperm(len(x), generator=rng).to(x.device)

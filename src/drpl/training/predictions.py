@@ -7,6 +7,7 @@ from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.feed import EpochPredictions
 
 TINY = 1e-12  # probabilities below this have no meaningful logarithm in single precision
+SUMS = ("losses", "margins", "count")  # [N] tables of the state
 
 
 class PredictionMean:
@@ -25,14 +26,9 @@ class PredictionMean:
         if not probs.shape[1]:  # a stage that records nothing
             return
         if not self.state:
-            self.state = {
-                "latest": torch.zeros_like(probs),
-                "probs": torch.zeros_like(probs),
-                "losses": torch.zeros(len(probs)),
-                "margins": torch.zeros(len(probs)),
-                "count": torch.zeros(len(probs)),
-                "seen": torch.zeros(len(probs), dtype=torch.bool),
-            }
+            self.state = {name: torch.zeros_like(probs) for name in ("latest", "probs")}
+            self.state |= {name: probs.new_zeros(len(probs)) for name in SUMS}
+            self.state["seen"] = torch.zeros_like(visited)
         s = self.state
         s["latest"][visited] = probs[visited]
         s["seen"] |= visited
@@ -53,12 +49,9 @@ class PredictionMean:
         s, times = self.state, self.state["count"].clamp(min=1)
         single = torch.where(s["seen"][:, None], s["latest"], otherwise)
         log_probs, averaged = single.clamp(min=TINY).log(), s["count"] > 0
+        losses, margins = (of(log_probs, self.labels) for of in (label_losses, label_margins))
         return {
             "mean_probs": torch.where(averaged[:, None], s["probs"] / times[:, None], single),
-            "mean_losses": torch.where(
-                averaged, s["losses"] / times, label_losses(log_probs, self.labels)
-            ),
-            "mean_margins": torch.where(
-                averaged, s["margins"] / times, label_margins(log_probs, self.labels)
-            ),
+            "mean_losses": torch.where(averaged, s["losses"] / times, losses),
+            "mean_margins": torch.where(averaged, s["margins"] / times, margins),
         }

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from drpl.distributed import all_reduce_sum
 from drpl.training.feed import Feed
 
 Terms = Mapping[str, Tensor]  # the loss is their sum; each gets a curve in the report
+Steps = Iterator[Terms]  # one mapping for each gradient step
 
 
 class Stage(nn.Module):
@@ -20,39 +20,28 @@ class Stage(nn.Module):
 
     net: nn.Module  # what predicts
 
-    def epoch(self, feed: Feed) -> Iterator[Terms]:
+    def __init__(self, net: nn.Module | None = None, **buffers: Tensor | None) -> None:
+        super().__init__()
+        if net is not None:
+            self.net = net
+        for name, table in buffers.items():
+            self.register_buffer(name, table)
+
+    def epoch(self, feed: Feed) -> Steps:
         """Yield one mapping of loss terms per gradient step.
 
         When a `yield` returns, the step has been taken. Never yield inside `torch.no_grad()`.
         """
         raise NotImplementedError
 
-    def classify(self, feed: Feed, x: Tensor, i: Tensor) -> Tensor:
-        """The network's logits for a batch; what it predicts is recorded as evidence. [B, C]"""
-        logits: Tensor = self.net(x)
+    def classify(self, feed: Feed, x: Tensor, i: Tensor, net: nn.Module | None = None) -> Tensor:
+        """The logits of the stage's network, or of one of several, for a batch. [B, C]
+
+        What it predicts is recorded as evidence.
+        """
+        logits: Tensor = (self.net if net is None else net)(x)
         feed.record(i, logits.softmax(1))
         return logits
-
-
-class TableUpdate:
-    """New rows of a per-sample table, collected over one epoch on all processes.
-
-    Tables are read during an epoch and replaced at its end. A row that no batch visited keeps
-    its old value.
-    """
-
-    def __init__(self, like: Tensor) -> None:
-        self.rows = torch.zeros_like(like)  # [N, C]
-        self.visited = torch.zeros(len(like), dtype=torch.bool, device=like.device)  # [N]
-
-    def __setitem__(self, i: Tensor, rows: Tensor) -> None:
-        self.rows[i] = rows.detach().to(self.rows.dtype)
-        self.visited[i] = True
-
-    def apply(self, table: Tensor) -> None:
-        """Put the rows that any process visited into the table."""
-        rows, visited = all_reduce_sum(self.rows), all_reduce_sum(self.visited)
-        table[visited] = rows[visited]
 
 
 class PredictionHistory(Stage):
@@ -62,10 +51,8 @@ class PredictionHistory(Stage):
     visited: Tensor  # [W, N] bool
 
     def __init__(self, net: nn.Module, samples: int, classes: int, window: int) -> None:
-        super().__init__()
-        self.net = net
-        self.register_buffer("recent", torch.zeros(window, samples, classes))
-        self.register_buffer("visited", torch.zeros(window, samples, dtype=torch.bool))
+        visited = torch.zeros(window, samples, dtype=torch.bool)
+        super().__init__(net, recent=torch.zeros(window, samples, classes), visited=visited)
 
     def remember(self, feed: Feed) -> None:
         """Put the predictions that the feed recorded in the place of the oldest epoch's."""
