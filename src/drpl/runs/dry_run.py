@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from math import ceil
-from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -26,13 +25,14 @@ from drpl.training.loop import train_epoch
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
 
-STEPS = 5  # taken in each stage; the first warms up, the median of the others counts
+STEPS, SECONDS = 4, 0.3  # that are measured in each stage, at least
 FORWARD = 1 / 3  # of a step's work is its forward pass
 FEW, PIXELS = 16, 1 << 16  # images in a step on a CPU: at least, and up to these pixels
+TESTED = 256  # images of the test set that are predicted
 
-# Seconds per image and per look at the test set, by stage, network, width and batch: what was
-# measured for one preset serves the others.
-Speeds = dict[tuple[str, str, int, int], tuple[float, float]]
+# Seconds per image, per epoch besides, and per look at the test set, by stage, network, width and
+# batch: what was measured for one preset serves the others.
+Speeds = dict[tuple[str, str, int, int], tuple[float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -81,24 +81,30 @@ class DryRunDriver:
         """A few steps, from which the whole stage is extrapolated."""
         context = self._context
         batch = min(schedule.batch_size, self._affordable_batch())
-        # The last epoch: what a stage does in the end, it does in most of its epochs.
-        feed = make_feed(ShortFeed, context, name, batch, schedule.epochs)
-        feed.classes = context.classes
         known = (type(stage).__name__, str(context.network), context.width, batch)
-        if known in self._speeds:
-            feed.steps = 1  # only to learn how many images its passes have
-        moments = [self._now()]
         optimizer = schedule.make_optimizer(stage.parameters())
-        train_epoch(stage, feed, optimizer, lambda _: moments.append(self._now()))
+        moments: list[float] = []
+
+        def train(steps: int, seconds: float) -> ShortFeed:
+            # The last epoch: what a stage does in the end, it does in most of its epochs.
+            feed = make_feed(ShortFeed, context, name, batch, schedule.epochs)
+            feed.classes, feed.steps, feed.seconds = context.classes, steps, seconds
+            moments[:] = [self._now()]
+            train_epoch(stage, feed, optimizer, lambda _: moments.append(self._now()))
+            return feed
+
+        feed = train(1, 0)  # warms up, and shows how many images the passes have
         if known not in self._speeds:
-            seconds = [after - before for before, after in pairwise(moments)]
-            step = median(seconds[1:] or seconds)
-            self._speeds[known] = step / batch, self._measure_test(stage.net)
-        per_image, test = self._speeds[known]
+            train(STEPS, SECONDS)
+            count = max(1, len(moments) - 2)  # the first step waits for the epoch to begin
+            step = (moments[-1] - moments[1 if len(moments) > 2 else 0]) / count
+            rest = max(0.0, self._now() - moments[0] - step * (len(moments) - 1))
+            self._speeds[known] = step / batch, rest, self._measure_test(stage.net)
+        per_image, rest, test = self._speeds[known]
         steps = ceil(feed.planned / schedule.batch_size)
-        looks = feed.looked * per_image * FORWARD
-        seconds_all = schedule.epochs * (feed.planned * per_image + looks + test)
-        self.plan.append(StagePlan(name, schedule.epochs, steps, schedule.batch_size, seconds_all))
+        work = (feed.planned + feed.looked * FORWARD) * per_image
+        seconds = schedule.epochs * (work + rest + test)
+        self.plan.append(StagePlan(name, schedule.epochs, steps, schedule.batch_size, seconds))
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool) -> Evidence:
         """Made-up losses in two heaps, so that the recipe can go on."""
@@ -124,7 +130,8 @@ class DryRunDriver:
         test, context = self._context.test, self._context
         if test is None:
             return 0.0
-        few = TensorImages(test.images.load(torch.arange(min(FEW, len(test)))))
+        count = min(TESTED, self._affordable_batch(), len(test))
+        few = TensorImages(test.images.load(torch.arange(count)))
         moments = [self._now()]
         for _ in range(2):
             predict(net, few, context.eval_transform, context.device)
@@ -142,7 +149,7 @@ class ShortFeed(Feed):
 
     planned = 0  # to train on
     looked = 0  # to predict
-    steps = STEPS
+    steps, seconds = STEPS, 0.0  # of each pass, at least
     classes = 2
 
     def __call__(
@@ -151,14 +158,18 @@ class ShortFeed(Feed):
         """The first batches of a pass."""
         self.planned += len(self.images) if subset is None else len(subset)
         smaller = min(batch_size or self.batch_size, self.batch_size)
-        return islice(super().__call__(subset, views=views, batch_size=smaller), self.steps)
+        began = time.perf_counter()
+        for number, batch in enumerate(super().__call__(subset, views=views, batch_size=smaller)):
+            if number >= self.steps and time.perf_counter() - began >= self.seconds:
+                return
+            yield batch
 
     def cycle(
         self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
     ) -> Iterator[tuple[Tensor, ...]]:
         """Its steps are those of the pass that it is walked beside, and counted there."""
         self.planned -= len(subset)
-        return cycle(list(self(subset, views=views, batch_size=batch_size)))
+        return cycle(list(islice(self(subset, views=views, batch_size=batch_size), self.steps)))
 
     def predict_all(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         """Nothing is predicted; the answers are made up."""
