@@ -17,7 +17,7 @@ from tests.support.tiny import make_schedule, read_preset, tiny_config, tiny_net
 
 
 def gce_loss(logits: Tensor, labels: Tensor, q: float = 0.7) -> Tensor:
-    return gce.generalised(-label_losses(logits.log_softmax(1), labels), q).mean()
+    return gce.generalised_loss(-label_losses(logits.log_softmax(1), labels), q).mean()
 
 
 def test_generalised_cross_entropy_lies_between_two_losses() -> None:
@@ -36,7 +36,9 @@ def make_stage(**settings: Any) -> gce.Generalised:
 def test_only_probable_labels_count_when_truncated() -> None:
     log_probs = torch.tensor([[0.6, 0.4], [0.5, 0.5], [0.1, 0.9]]).log()
     assert gce.probable(log_probs, torch.tensor([0, 0, 0]), 0.5).tolist() == [True, False, False]
-    assert float(gce.generalised(torch.tensor(0.5).log(), 0.7)) == pytest.approx(0.54918, abs=5e-6)
+    assert float(gce.generalised_loss(torch.tensor(0.5).log(), 0.7)) == pytest.approx(
+        0.54918, abs=5e-6
+    )
     stage = make_stage(truncate=True, k=0.4, prune_from=2)
     p = make_feed(2).predict_all(stage.net).exp()[torch.arange(24), stage.labels]
     assert 0 < int((p > 0.4).sum()) < 24

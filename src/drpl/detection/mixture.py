@@ -131,17 +131,17 @@ class BetaMixture:
         losses = losses.double().cpu()
         if self.weight[1] == 0:
             return torch.zeros_like(losses)
-        score = self._looked_up if self.lookup else self._exact
-        return torch.cat([score(self._scaled(part)) for part in losses.split(CHUNK)])
+        score = self._look_up if self.lookup else self._exact
+        return torch.cat([score(self._scale(part)) for part in losses.split(CHUNK)])
 
-    def _scaled(self, losses: Tensor) -> Tensor:
+    def _scale(self, losses: Tensor) -> Tensor:
         # Clamped: the scale moves only what is outside (0, 1), past values just inside its edges.
         return self.scale(losses).clamp(0.001, 0.999) if self.scale else losses
 
     def _exact(self, x: Tensor) -> Tensor:
-        return self.posterior(x.clamp(*self.rising()))
+        return self.posterior(x.clamp(*self.find_rising()))
 
-    def _looked_up(self, x: Tensor) -> Tensor:
+    def _look_up(self, x: Tensor) -> Tensor:
         """The released code: a table of 100 entries, constant from its maximum on."""
         grid = torch.linspace(1e-12, 1 - 1e-12, GRID, dtype=torch.float64)
         clean, noisy = (self.log_joint(grid.log(), (-grid).log1p(), k).exp() for k in (0, 1))
@@ -150,7 +150,7 @@ class BetaMixture:
         table[top:] = table[top]
         return table[(x * GRID).long().clamp(max=GRID - 1)]
 
-    def rising(self) -> Pair:
+    def find_rising(self) -> Pair:
         """Where the posterior rises with the loss.
 
         Near 1 the noisy density may fall below the clean one again, or near 0 rise above it. The

@@ -52,13 +52,13 @@ class Generalised(Stage):
             # By the network of now. The released code takes the one with the best test accuracy
             # so far: a leak of the test set into the choice of training samples.
             self.weights.copy_(probable(feed.predict_all(self.net), self.labels, c.k))
-        bound = generalised(torch.tensor(c.k).log(), c.q) if c.truncate else 0
+        bound = generalised_loss(torch.tensor(c.k).log(), c.q) if c.truncate else 0
         for x, i in feed():
             log_p = -label_losses(self.classify(feed, x, i).log_softmax(1), self.labels[i])
-            yield {"gce": (self.weights[i] * (generalised(log_p, c.q) - bound)).mean()}
+            yield {"gce": (self.weights[i] * (generalised_loss(log_p, c.q) - bound)).mean()}
 
 
-def generalised(log_p: Tensor, q: float) -> Tensor:
+def generalised_loss(log_p: Tensor, q: float) -> Tensor:
     """L_q = (1 - p^q) / q from log p: the gradient of p^q itself is infinite at 0."""
     return -torch.expm1(q * log_p) / q
 
