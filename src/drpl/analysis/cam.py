@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
-from drpl.files import write_atomic
+from drpl.files import read_arrays, write_atomic
 from drpl.networks.build import Builder
 from drpl.networks.depth import compute_class_maps
 from drpl.report.cam_figure import CamView, draw_cam
@@ -48,8 +48,7 @@ def look(
     own, if the run's was.
     """
     result, model = Result.load(run), models.load(run, network)
-    with np.load(result.folder / "samples.npz") as arrays:
-        samples = dict(arrays)
+    samples = read_arrays(result.folder / "samples.npz")
     ids = _check_ids(images, len(samples["given"])) or choose_ids(samples, count)
     # A network without maps is refused before data are read.
     compute_class_maps(model.net, torch.zeros(1, *model.transform.output_shape(model.shape)))

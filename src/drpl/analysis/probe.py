@@ -22,7 +22,7 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import Images, concat, fit, load_batches
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError
-from drpl.files import read_json, write_atomic
+from drpl.files import read_arrays, read_json, write_atomic
 from drpl.networks.build import CUSTOM, Builder
 from drpl.networks.depth import extract_features, list_members
 from drpl.randomness import derive
@@ -229,12 +229,12 @@ def _collect_notes(
     for result in results:
         if both := sorted(set(result.summary["classes"]) & set(classes)):
             yield f"{result.folder} was trained on {both[0]!r} too, which is no other class for it"
-        with np.load(result.folder / "samples.npz") as arrays:
-            if "in_distribution" in arrays and not arrays["in_distribution"].all():
-                yield (
-                    f"{result.folder} was shown images from outside as noise; "
-                    "if the target has them too, it may know some"
-                )
+        samples = read_arrays(result.folder / "samples.npz")
+        if not samples.get("in_distribution", np.ones(1)).all():
+            yield (
+                f"{result.folder} was shown images from outside as noise; "
+                "if the target has them too, it may know some"
+            )
     if unfinished := sum(not row["converged"] for row in rows):
         yield f"{unfinished} of {len(rows)} classifiers were stopped after {STEPS} steps"
 

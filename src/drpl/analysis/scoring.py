@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from drpl.detection import metrics
 from drpl.detection.detectors import Detector, keep_labels
 from drpl.detection.evidence import Evidence
 from drpl.errors import ConfigError, DrplError, RunError
-from drpl.files import explain_read_errors, write_atomic
+from drpl.files import explain_read_errors, read_arrays, write_atomic
 from drpl.registry import DETECTORS, find
 from drpl.runs.folder import Result
 
@@ -92,8 +91,8 @@ def _list_evidence(run: Result) -> list[Path]:
 
 def _read_labels(path: Path) -> tuple[Tensor, NDArray[Any] | None]:
     """The given labels and, where it is known, which of them are wrong."""
-    with explain_read_errors(path), path.open("rb") as file:
-        arrays = np.load(file, allow_pickle=False)
+    arrays = read_arrays(path)
+    with explain_read_errors(path):
         return torch.from_numpy(arrays["given"]), arrays.get("wrong")
 
 
