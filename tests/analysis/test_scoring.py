@@ -14,6 +14,7 @@ from torch import Tensor
 
 import drpl
 from drpl.data.dataset import DatasetSplits
+from drpl.files import read_arrays, write_arrays
 from drpl.registry import DETECTORS
 from tests.conftest import Command
 from tests.support.tiny import tiny_config
@@ -122,13 +123,26 @@ def test_without_the_truth_only_counts(command: Command, run: Path) -> None:
     assert "TPR" not in answer.out
 
 
-def test_what_the_evidence_does_not_allow(command: Command, mistake: Mistake, run: Path) -> None:
+def test_every_detector_works_on_a_run_that_was_not_tracked(command: Command, run: Path) -> None:
     ended(run)
+    answer = command("score", run)
+    assert answer.code == 0
+    assert "skipped" not in answer.out
+    assert {"train:trajectory", "train:margin"} <= set(pd.read_csv(run / "scores.csv"))
+
+
+def test_what_the_evidence_of_older_versions_does_not_allow(
+    command: Command, mistake: Mistake, run: Path
+) -> None:
+    ended(run)
+    path = run / "evidence" / "train.npz"
+    old = {name: table for name, table in read_arrays(path).items() if "mean" not in name}
+    write_arrays(path, old)
     answer = command("score", run)
     assert answer.code == 0
     for name in ("trajectory", "margin"):
         assert f"skipped on train: {name} needs what several epochs say" in answer.out
-        assert "--track-every 1" in mistake("score", run, "--detector", name)
+        assert "train again in a new folder" in mistake("score", run, "--detector", name)
     columns = set(pd.read_csv(run / "scores.csv"))
     assert "train:small_loss" in columns
     assert not columns & {"train:trajectory", "train:margin"}
