@@ -117,7 +117,7 @@ def by_cleanlab(
 
 
 def trained(data: DatasetSplits, out: Path, method: str, epochs: int) -> int:
-    """Train so many epochs, the rate falling after two thirds; how many images that took."""
+    """Train that many epochs, the rate falling after two thirds; how many images that took."""
     rates = [[1, 0.1], [1 + round(2 * epochs / 3), 0.01]]
     schedule = {"epochs": epochs, "lr": rates, "batch_size": BATCH}
     settings = {**COMMON, "schedule": schedule}

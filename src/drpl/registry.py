@@ -155,8 +155,8 @@ DETECTORS = {
     for name, (threshold, about) in {
         "small_loss": (None, "the latest loss against the given label"),
         "posterior": (0.5, "the probability of noise by a beta mixture of the latest losses"),
-        "trajectory": (None, "the mean loss of all tracked epochs"),
-        "margin": (None, "minus the mean margin of the given label over all tracked epochs (AUM)"),
+        "trajectory": (None, "the mean loss over epochs: tracked ones, or the second half"),
+        "margin": (None, "minus the mean margin of the given label over the same epochs (AUM)"),
         "two_stage": (
             1 - 0.95,  # kept: agrees, and gives the label at least 0.95
             "a prediction that disagrees with the label, or agrees and is unsure",

@@ -106,8 +106,13 @@ def _read_evidence(path: Path, labels: Tensor) -> Evidence:
             "losses": (evidence.losses, (rows, samples)),
             "margins": (evidence.margins, (rows, samples)),
             "probs": (evidence.probs, (samples, classes)),
+            "mean_probs": (evidence.mean_probs, (samples, classes)),
+            "mean_losses": (evidence.mean_losses, (samples,)),
+            "mean_margins": (evidence.mean_margins, (samples,)),
         }
         for name, (table, shape) in tables.items():
+            if table is None:  # folders of older versions
+                continue
             if table.shape != shape:
                 raise ValueError(f"{name} is {tuple(table.shape)}, not {shape}")
             if not bool(torch.isfinite(table).all()):

@@ -130,7 +130,7 @@ def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgeme
     These are the model and those whose evidence the method declares.
     """
     net, context = model.load(folder).net.to(device), Context.build(experiment, device)
-    images, transform = context.images, context.train_transform
+    images, transform = experiment.data.train.images, context.train_transform
     looks = [
         predict(net, images, transform, device, (experiment.seed, "clean", k)).exp()
         for k in range(VIEWS if transform.num_uniforms else 1)

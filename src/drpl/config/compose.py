@@ -91,7 +91,7 @@ def merge(into: Tree, tree: Mapping[str, Any]) -> Tree:
     if not isinstance(tree, Mapping):
         raise ConfigError(f"settings must be a mapping such as {{'width': 32}}, got {tree!r}")
     for name, value in tree.items():
-        key, dot, rest = name.partition(".")
+        key, dot, rest = str(name).partition(".")
         value = {rest: value} if dot else value
         key = OLD_NAMES.get(key, key)
         if isinstance(value, Mapping):
@@ -133,10 +133,16 @@ def _validate(schema: type[C], layers: Iterable[Layer]) -> C:
         merge(merged, tree)
         origin |= dict.fromkeys(_list_paths(merge({}, tree)), source)
     try:
-        text = json.dumps(merged, default=lambda number: number.item())  # NumPy's numbers
-        return schema.model_validate_json(text, strict=True)
+        return schema.model_validate_json(json.dumps(merged, default=_to_plain), strict=True)
     except ValidationError as error:
         raise ConfigError(_explain(schema, error, origin)) from None
+
+
+def _to_plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own."""
+    if not hasattr(value, "item"):
+        raise ConfigError(f"settings: {value!r} is no number, text, list or table")
+    return value.item()
 
 
 def _list_paths(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drpl.data.sources import explain_read_errors
+from drpl.data.sources import explain_data_errors
 from drpl.errors import DataError
 
 REFUSED = frozenset(  # steps that make objects, and others that no array needs
@@ -103,14 +103,14 @@ class _Unpickler(pickle.Unpickler):
 
 def read_pickle(path: Path) -> dict[str, Any]:
     """The dictionary in a pickled file, with texts for keys."""
-    with explain_read_errors(path):
+    with explain_data_errors(path):
         content = path.read_bytes()
     return _unpickle(content, path)
 
 
 def read_archive(path: Path) -> dict[str, Any]:
     """The dictionary in a file of `torch.save` that holds arrays and no tensors."""
-    with explain_read_errors(path), zipfile.ZipFile(path) as archive:
+    with explain_data_errors(path), zipfile.ZipFile(path) as archive:
         entries = [i for i in archive.infolist() if i.filename.endswith("data.pkl")]
         if not entries:
             raise ValueError("it holds no data.pkl")

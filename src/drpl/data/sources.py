@@ -101,7 +101,7 @@ def with_ood(
 
 
 @contextmanager
-def explain_read_errors(path: Path) -> Iterator[None]:
+def explain_data_errors(path: Path) -> Iterator[None]:
     """Turn whatever a damaged file makes its reader raise into a sentence."""
     try:
         yield

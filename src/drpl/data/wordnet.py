@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from drpl.data.sources import explain_read_errors
+from drpl.data.sources import explain_data_errors
 from drpl.errors import DataError
 
 ROLES = {"id": True, "ood": False}  # whether a class is to be learnt
@@ -23,7 +23,7 @@ class Term:
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file that are not empty."""
-    with explain_read_errors(path):
+    with explain_data_errors(path):
         return [line for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
@@ -46,7 +46,7 @@ def read_map(path: Path) -> dict[int, Term]:
 
 def read_roles(path: Path) -> dict[int, Term]:
     """`classes.json`: label -> wnid, words and role (id or ood)."""
-    with explain_read_errors(path):
+    with explain_data_errors(path):
         content = json.loads(path.read_text("utf-8"))
     try:
         return {

@@ -83,7 +83,7 @@ class DivideMix(Stage):
 
     def believe(self, logits: Tensor, i: Tensor) -> Terms:
         """The loss of the warm-up."""
-        terms = {"classify": cross_entropy(logits, self.given(i))}
+        terms = {"classify": cross_entropy(logits, self.encode_labels(i))}
         if self.config.penalty:
             terms["confidence"] = -entropy(logits.softmax(1))
         return terms
@@ -107,7 +107,7 @@ class DivideMix(Stage):
             with torch.no_grad():  # the network itself in training mode
                 own = (net(x1).softmax(1) + net(x2).softmax(1)) / 2
                 guesses = [one(u).softmax(1) for one in (net, peer) for u in (u1, u2)]
-                q_x = sharpen(refine(w[i], self.given(i), own), c.temperature)
+                q_x = sharpen(refine(w[i], self.encode_labels(i), own), c.temperature)
                 guess = torch.stack(guesses).mean(0)
                 q_u = sharpen(guess, c.temperature)
             feed.record(i, own)
@@ -129,7 +129,7 @@ class DivideMix(Stage):
         c = self.config
         return c.lambda_u * min(max((epochs - c.begin) / c.ramp, 0), 1)
 
-    def given(self, i: Tensor) -> Tensor:
+    def encode_labels(self, i: Tensor) -> Tensor:
         """The labels of a batch. [B, C]"""
         return one_hot(self.labels[i], self.classes)
 
@@ -164,9 +164,9 @@ def train(run: Run, config: Config) -> Outcome:
     stage = run.fit("train", DivideMix(nets, run.labels, run.classes, config), config.schedule)
     run.observe("train", stage.net, augmented=False)
     seen = [run.observe(f"train-{k}", net, augmented=False) for k, net in enumerate(nets, 1)]
-    scaled = stage.scale_losses([one.now for one in seen], config.schedule.epochs + 1).cpu()
-    w = torch.stack([broadcast(fit_lower_gaussian(one)) for one in scaled]).mean(0)
+    scaled = stage.scale_losses([one.now for one in seen], config.schedule.epochs + 1)
+    w = torch.stack([broadcast(fit_lower_gaussian(one)) for one in scaled]).mean(0).cpu()
     clean = w > config.p_threshold
     notes = tuple(note_scarce_classes(clean, run.labels, run.classes))
-    split = Split("train", scaled.mean(0), 1 - w, 1 - config.p_threshold, clean, None, notes)
+    split = Split("train", scaled.mean(0).cpu(), 1 - w, 1 - config.p_threshold, clean, None, notes)
     return Outcome(stage.net, run.keep(split))

@@ -90,6 +90,7 @@ def detect(data: AnyData, **arguments: Any) -> Result:
     return train(data, goal="detect", **arguments)
 
 
+@processes()
 def execute(experiment: Experiment, execution: Execution) -> Result:
     """Carry out an experiment in its folder, or continue it where it stopped."""
     folder = execution.folder or experiment.default_folder()

@@ -140,7 +140,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a run is carried out; none of it changes what comes out."""
+    """How a run is carried out; none of it changes the model or its judgement."""
 
     folder: Path | None = None  # None: runs/DATA-NOISE/METHOD/seed-SEED
     device: str | None = None  # None: a GPU if there is one

@@ -121,7 +121,7 @@ def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
     path = folder / "config.toml"
     if not path.exists():
         return None
-    found, asked = flatten(merge({}, read_toml(path))), flatten(wanted)
+    found, asked = (flatten(merge({}, tree)) for tree in (read_toml(path), wanted))
     for key in sorted(found.keys() | asked.keys(), key=lambda key: (key.split(".")[0], key)):
         if found.get(key) != asked.get(key):
             name = key.removeprefix("run.").removeprefix("settings.")

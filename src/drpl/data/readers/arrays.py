@@ -17,7 +17,7 @@ from drpl.data.dataset import (
     in_memory,
     statistics,
 )
-from drpl.data.sources import ReadOptions, explain_read_errors
+from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
 
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ def arrays(
 
 def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
-    with explain_read_errors(path), path.open("rb") as file:
+    with explain_data_errors(path), path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
         content = {key: found[key] for key in getattr(found, "files", ())}
     wanted = {"x", "y"}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, in_memory, statistics
-from drpl.data.sources import ReadOptions, explain_read_errors
+from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
 
 FASHION = (
@@ -57,7 +57,7 @@ def _read_idx(path: Path, dimensions: int) -> Tensor:
     if not path.is_file() and not packed.is_file():
         raise DataError(f"there is neither {path} nor {packed.name}")
     path = path if path.is_file() else packed
-    with explain_read_errors(path), gzip.open(path) if path == packed else path.open("rb") as file:
+    with explain_data_errors(path), gzip.open(path) if path == packed else path.open("rb") as file:
         header = file.read(4 + 4 * dimensions)
         if header[:4] != bytes([0, 0, UNSIGNED, dimensions]) or len(header) < 4 + 4 * dimensions:
             raise DataError(f"{path} is no idx file of bytes in {dimensions} dimensions")

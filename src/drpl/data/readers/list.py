@@ -10,7 +10,7 @@ import torch
 
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.folder import Listed, from_files, list_images
-from drpl.data.sources import ReadOptions, explain_read_errors
+from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, did_you_mean
 
@@ -47,7 +47,7 @@ def read(path: Path, read_options: ReadOptions) -> DatasetSplits:
 
 def read_rows(path: Path) -> list[list[str]]:
     """Rows of texts, the head first, of a CSV or Parquet file."""
-    with explain_read_errors(path):
+    with explain_data_errors(path):
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = [row for row in csv.reader(file, strict=True) if row]
