@@ -21,7 +21,7 @@ demo: setup ## Wrong labels on 60 % of the digits: train three methods, find the
 	$(BIN)/python examples/demo.py --seeds $(SEEDS)
 
 test: check ## Format, lint, types, and the tests with coverage
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-fail-under=95
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 check: setup ## Format, lint and types only
 	$(BIN)/ruff format --check .

@@ -8,6 +8,8 @@ import pytest
 from drpl.config.compose import PRESETS
 from drpl.data.sources import ReadOptions, load
 from drpl.registry import DATASETS
+from drpl.runs.dry_run import dry_run
+from drpl.runs.experiment import Experiment
 from tests.conftest import Command
 from tests.support import datasets as made
 
@@ -55,14 +57,16 @@ def test_every_data_set_under_every_preset(
     monkeypatch.setattr("drpl.runs.dry_run.STEPS", 1)  # nobody needs these times
     monkeypatch.setattr("drpl.runs.dry_run.SECONDS", 0)
     MAKERS[name](tmp_path / "home")
+    data = load(name, ReadOptions(data_dir=tmp_path / "home", size=40))
+    settings = {"width": 4, "min_labelled": 0.5}
     for preset in PRESETS:
-        small = ("--set", "width=4", "--set", "min_labelled=0.5", "--size", 40)
-        words = ("--data-dir", "home", "--preset", preset, *small)
-        answer = command("train", name, "--dry-run", *words)
-        assert answer.code == 0, (preset, answer.err)
-        lines = answer.out.splitlines()
+        plan = dry_run(Experiment.build(data, preset=preset, settings=settings))
         warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
-        stages = [stage for stage in STAGES if stage not in warmups]
-        assert [line.split()[0] for line in lines[1 : 1 + len(stages)]] == stages
-        assert "GiB" in answer.out
+        assert [one.stage for one in plan.stages] == [s for s in STAGES if s not in warmups], preset
+        assert all(one.epochs > 0 and one.steps > 0 for one in plan.stages)
+    small = ("--set", "width=4", "--set", "min_labelled=0.5", "--size", 40)
+    answer = command("train", name, "--dry-run", "--data-dir", "home", *small)
+    assert answer.code == 0, answer.err
+    assert [line.split()[0] for line in answer.out.splitlines()[1:6]] == STAGES
+    assert "GiB" in answer.out
     assert not Path("runs").exists()
