@@ -57,6 +57,7 @@ def scenes(count: int, part: str, kinds: int) -> tuple[Tensor, Tensor, Tensor]:
     return pixels.round().to(torch.uint8), labels, quadrants
 
 
+@pytest.mark.slow
 def test_maps_point_at_the_object(tmp_path: Path) -> None:
     """On 100 fresh images the map of the true class is highest in the object's quadrant."""
     pixels, labels, _ = scenes(600, "train", 4)

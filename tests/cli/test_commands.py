@@ -336,7 +336,12 @@ FOLLOWED = sorted(
 )
 
 
-@pytest.mark.parametrize("page", FOLLOWED)
+def slowly(page: str) -> object:
+    """A page that draws every figure takes a minute; its commands have quicker tests of their own."""
+    return pytest.param(page, marks=pytest.mark.slow) if page == "docs/figures.md" else page
+
+
+@pytest.mark.parametrize("page", map(slowly, FOLLOWED))
 def test_pages_followed_to_the_letter(
     page: str,
     workplace: Path,
