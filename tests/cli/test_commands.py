@@ -337,7 +337,7 @@ FOLLOWED = sorted(
 
 
 def slowly(page: str) -> object:
-    """A page that draws every figure takes a minute; its commands have quicker tests of their own."""
+    """A page that draws every figure takes a minute; its commands have quicker tests too."""
     return pytest.param(page, marks=pytest.mark.slow) if page == "docs/figures.md" else page
 
 
