@@ -341,7 +341,7 @@ def slowly(page: str) -> object:
     return pytest.param(page, marks=pytest.mark.slow) if page == "docs/figures.md" else page
 
 
-@pytest.mark.parametrize("page", map(slowly, FOLLOWED))
+@pytest.mark.parametrize("page", [slowly(page) for page in FOLLOWED])
 def test_pages_followed_to_the_letter(
     page: str,
     workplace: Path,
