@@ -125,8 +125,7 @@ NOISES = {
         "ood-nonuniform:RATE, replaced by a look-alike of another class (by --confusion)",
     ),
     "instance": Entry(
-        "drpl.noise.instance:instance",
-        "instance:RATE, to a class that depends on the image itself",
+        "drpl.noise.instance:instance", "instance:RATE, to a class that depends on the image itself"
     ),
     "matrix": Entry(
         "drpl.noise.transition:matrix",

@@ -1,15 +1,19 @@
 """The commands that look into trained models: `look` and `probe`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from drpl.cli.app import app
-from drpl.cli.options import CONFUSION, DATA_DIR, LIMIT, OOD, OUTSIDE, SIZE
+from drpl.cli.options import CONFUSION, LIMIT, OOD, READ, takes
+from drpl.data.sources import ReadOptions
+
+PLACE = {name: READ[name] for name in ("data_dir", "outside")}
 
 
 @app.command()
+@takes(read_options={"size": READ["size"], "limit": READ["limit"], **PLACE})
 def look(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     images: Annotated[
@@ -26,29 +30,18 @@ def look(
     ] = None,
     ood: Annotated[str | None, OOD] = None,
     confusion: Annotated[Path | None, CONFUSION] = None,
-    size: Annotated[int | None, SIZE] = None,
-    limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    *,
+    read_options: ReadOptions,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write [default: RUN/look].")
     ] = None,
 ) -> None:
     """Show where a model sees an image's given label and where its true or suggested class."""
     from drpl.analysis.cam import look as see
-    from drpl.data.sources import ReadOptions
 
     folder = out or run / "look"
-    for one in see(
-        run,
-        images or (),
-        data,
-        count=count,
-        out=folder,
-        read_options=ReadOptions(size, limit, data_dir, outside=tuple(outside or ())),
-        ood=ood,
-        confusion=confusion,
-    ):
+    given: dict[str, Any] = {"read_options": read_options, "ood": ood, "confusion": confusion}
+    for one in see(run, images or (), data, count=count, out=folder, **given):
         shows = f", shows {one.shows}" if one.shows else ""
         typer.echo(
             f"image {one.id}{shows}: given {one.given} (p {one.p_given:.3f}), "
@@ -58,6 +51,7 @@ def look(
 
 
 @app.command()
+@takes(read_options=PLACE)
 def probe(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
     target: Annotated[str, typer.Option(help="The data set of other classes to tell apart.")],
@@ -69,8 +63,8 @@ def probe(
         ),
     ] = None,
     limit: Annotated[int | None, LIMIT] = None,
-    data_dir: Annotated[Path | None, DATA_DIR] = None,
-    outside: Annotated[list[str] | None, OUTSIDE] = None,
+    *,
+    read_options: ReadOptions,
     seed: Annotated[int, typer.Option(help="Of the split and the untrained network.")] = 1,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder to write probes.csv and a figure to.")
@@ -79,18 +73,14 @@ def probe(
     """Tell other classes apart by the features after each block of trained networks."""
     from drpl.analysis.probe import format_probes
     from drpl.analysis.probe import probe as measure
-    from drpl.data.sources import ReadOptions
 
-    read_options = ReadOptions(data_dir=data_dir, outside=tuple(outside or ()))
-    found = measure(
-        runs,
-        target,
-        classes=classes or (),
-        limit=limit,
-        read_options=read_options,
-        seed=seed,
-        out=out,
-    )
+    chosen: dict[str, Any] = {
+        "classes": classes or (),
+        "limit": limit,
+        "read_options": read_options,
+        "seed": seed,
+    }
+    found = measure(runs, target, out=out, **chosen)
     typer.echo(format_probes(found.table))
     for note in found.notes:
         typer.echo(f"note: {note}")

@@ -326,7 +326,6 @@ def write_comparison(comparison: Comparison) -> None:
         if figure is not None:
             picture = Picture(f"roc-{slugify(noise or 'none')}", title, figure)
             pictures[noise] = f"{picture.name}.png"
-            write_if_changed(out / f"{picture.name}.png", picture.render_png())
-            write_if_changed(out / f"{picture.name}.svg", picture.render_svg(alone=True))
+            picture.write(out)
     failures = {str(cell): sentence for cell, sentence in comparison.failures.items()}
     write_if_changed(out / "table.md", to_markdown(cases, pictures, failures))

@@ -57,12 +57,7 @@ class Block(nn.Module):
     """The input plus a scaled part of what its branches make of it."""
 
     def __init__(
-        self,
-        channels: int,
-        branches: Branched,
-        width: int,
-        scale: float,
-        active: bool = True,
+        self, channels: int, branches: Branched, width: int, scale: float, active: bool = True
     ) -> None:
         super().__init__()
         self.branches = Branches(channels, branches, width)

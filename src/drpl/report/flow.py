@@ -41,13 +41,9 @@ def draw_flow(run: Result, title: str) -> Figure | None:
         return None
     rows, names = merge_classes(stations, list(run.summary["classes"]))
     tables = [rows[table] for table in stations.values()]
-    figure, (axes,) = make_panels(
-        1,
-        title,
-        "from the given label to what the model sees",
-        "samples, heaped by class",
-        size=(2.6 * len(tables), max(3.6, 0.34 * len(names) + 1)),
-    )
+    size = (2.6 * len(tables), max(3.6, 0.34 * len(names) + 1))
+    across, up = "from the given label to what the model sees", "samples, heaped by class"
+    figure, (axes,) = make_panels(1, title, across, up, size=size)
     axes.grid(visible=False)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.set_yticks([])
@@ -62,10 +58,8 @@ def draw_flow(run: Result, title: str) -> Figure | None:
     ]
     for k in range(len(tables) - 1):
         _draw_ribbons(axes, k, tables[k : k + 2], begins[k : k + 2], groups)
-    add_legend(
-        figure,
-        [Rectangle((0, 0), 1, 1, fc=ROLES[role], alpha=0.5, label=n) for n, role, _ in groups],
-    )
+    patches = [Rectangle((0, 0), 1, 1, fc=ROLES[r], alpha=0.5, label=n) for n, r, _ in groups]
+    add_legend(figure, patches)
     return figure
 
 
@@ -101,11 +95,7 @@ def _draw_bars(
 
 
 def _draw_ribbons(
-    axes: Axes,
-    k: int,
-    tables: list[NDArray[Any]],
-    begins: list[NDArray[Any]],
-    groups: list[Group],
+    axes: Axes, k: int, tables: list[NDArray[Any]], begins: list[NDArray[Any]], groups: list[Group]
 ) -> None:
     """Draw what goes from one station to the next."""
     (here, there), (left, right) = tables, (begin.copy() for begin in begins)

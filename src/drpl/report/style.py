@@ -17,7 +17,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drpl.files import write_atomic
+from drpl.files import write_if_changed
 
 # In SVG these two become the page's text and background colour; in PNG they are what they are.
 INK, PAPER = "#1a1b1c", "#fdfefe"
@@ -103,8 +103,8 @@ class Picture:
     def write(self, folder: Path) -> list[Path]:
         """Write it to the folder as SVG and as PNG; the files."""
         svg, png = (folder / f"{self.name}.{ending}" for ending in ("svg", "png"))
-        write_atomic(svg, self.render_svg(alone=True))
-        write_atomic(png, self.render_png())
+        write_if_changed(svg, self.render_svg(alone=True))
+        write_if_changed(png, self.render_png())
         return [svg, png]
 
 

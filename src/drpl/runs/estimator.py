@@ -140,24 +140,13 @@ def find_label_issues(
     suggested label, the probability that the given one is wrong, and whether it is called so. The
     other arguments are those of `DRPLClassifier`; the final model is not trained.
     """
-    judge = DRPLClassifier(
-        method,
-        preset=preset,
-        settings=settings,
-        random_state=random_state,
-        device=device,
-        verbose=verbose,
-    )._fit(X, y, "detect")
+    judge = DRPLClassifier(method, preset=preset, settings=settings, random_state=random_state)
+    judge.set_params(device=device, verbose=verbose)._fit(X, y, "detect")
     if not return_scores:
         return judge.suspicious_
-    table = pd.DataFrame(
-        {
-            "given": np.asarray(y),
-            "suggested": judge.suggested_,
-            "label_noise": judge.label_noise_,
-            "flagged": np.isin(np.arange(len(judge.label_noise_)), judge.suspicious_),
-        }
-    )
+    table = pd.DataFrame({"given": np.asarray(y), "suggested": judge.suggested_})
+    table["label_noise"] = judge.label_noise_
+    table["flagged"] = table.index.isin(judge.suspicious_)
     return table.sort_values("label_noise", ascending=False, kind="stable")
 
 
