@@ -334,11 +334,12 @@ def steps_of(page: str) -> list[Shown]:
 FOLLOWED = sorted(
     page for page in {one.page for one in EVERYTHING} - set(ELSEWHERE) if steps_of(page)
 )
+LONG = ("docs/figures.md", "docs/comparing.md")  # half a minute and more, for make slow
 
 
 def slowly(page: str) -> object:
-    """A page that draws every figure takes a minute; its commands have quicker tests too."""
-    return pytest.param(page, marks=pytest.mark.slow) if page == "docs/figures.md" else page
+    """A page to follow, marked if it takes long."""
+    return pytest.param(page, marks=pytest.mark.slow) if page in LONG else page
 
 
 @pytest.mark.parametrize("page", [slowly(page) for page in FOLLOWED])

@@ -50,23 +50,32 @@ def test_no_data_set_is_forgotten() -> None:
     assert MAKERS.keys() == DATASETS.keys()
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_every_data_set_under_every_preset(
-    name: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("drpl.runs.dry_run.STEPS", 1)  # nobody needs these times
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody needs these times."""
+    monkeypatch.setattr("drpl.runs.dry_run.STEPS", 1)
     monkeypatch.setattr("drpl.runs.dry_run.SECONDS", 0)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_data_set(name: str, command: Command, tmp_path: Path) -> None:
     MAKERS[name](tmp_path / "home")
-    data = load(name, ReadOptions(data_dir=tmp_path / "home", size=40))
-    settings = {"width": 4, "min_labelled": 0.5}
-    for preset in PRESETS:
-        plan = dry_run(Experiment.build(data, preset=preset, settings=settings))
-        warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
-        assert [one.stage for one in plan.stages] == [s for s in STAGES if s not in warmups], preset
-        assert all(one.epochs > 0 and one.steps > 0 for one in plan.stages)
     small = ("--set", "width=4", "--set", "min_labelled=0.5", "--size", 40)
     answer = command("train", name, "--dry-run", "--data-dir", "home", *small)
     assert answer.code == 0, answer.err
     assert [line.split()[0] for line in answer.out.splitlines()[1:6]] == STAGES
     assert "GiB" in answer.out
     assert not Path("runs").exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset(preset: str, tmp_path: Path) -> None:
+    MAKERS["cifar10"](tmp_path)
+    data = load("cifar10", ReadOptions(data_dir=tmp_path, size=40))
+    settings = {"width": 4, "min_labelled": 0.5}
+    plan = dry_run(Experiment.build(data, preset=preset, settings=settings))
+    warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
+    assert [one.stage for one in plan.stages] == [s for s in STAGES if s not in warmups]
+    assert all(one.epochs > 0 and one.steps > 0 for one in plan.stages)
