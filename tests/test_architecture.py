@@ -28,14 +28,18 @@ EDGES: dict[str, tuple[str, ...]] = {
     "networks": (),
     "detection": (),
     "noise": ("data",),
+    "encoders": ("data", "networks"),
     "training": ("config", "data"),
-    "runs": ("config", "data", "networks", "detection", "noise", "training"),
+    "runs": ("config", "data", "networks", "encoders", "detection", "noise", "training"),
     "methods": ("config", "data", "networks", "detection", "noise", "training", "runs"),
     "report": ("data", "noise", "runs"),
     "analysis": ("config", "data", "networks", "detection", "runs", "report"),
     "experiments": ("config", "data", "noise", "runs", "report", "analysis"),
-    "cleaning": ("config", "data", "detection", "noise", "training", "runs", "report"),
-    "cli": (*("config", "data", "noise", "runs", "report", "analysis", "experiments", "cleaning"),),
+    "cleaning": ("config", "data", "encoders", "detection", "noise", "training", "runs", "report"),
+    "cli": (
+        *("config", "data", "encoders", "noise", "runs", "report"),
+        *("analysis", "experiments", "cleaning"),
+    ),
 }
 # Of these packages the report reads, and imports, no more than this: it must work without torch.
 REPORT_READS = {

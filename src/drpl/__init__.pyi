@@ -17,6 +17,7 @@ from drpl.data.sources import load as load
 from drpl.detection.evidence import Evidence as Evidence
 from drpl.detection.mixture import BetaMixture as BetaMixture
 from drpl.detection.split import Split as Split
+from drpl.encoders.encode import encode as encode
 from drpl.errors import DrplError as DrplError
 from drpl.experiments.grid import compare as compare
 from drpl.experiments.study import study as study

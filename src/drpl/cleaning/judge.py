@@ -9,6 +9,7 @@ features of the last one, from images that nobody doubts.
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +19,12 @@ from torch import Tensor, nn
 from drpl.data.images import Images
 from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
+from drpl.detection.mixture import BetaMixture
 from drpl.files import read_arrays
 from drpl.registry import METHODS
 from drpl.runs import model
 from drpl.runs.experiment import Experiment
+from drpl.runs.folder import Result
 from drpl.runs.run import Context
 from drpl.training.evaluate import predict
 
@@ -31,6 +34,7 @@ SHOWN = 4  # neighbours named beside an issue
 USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
 OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
 CHUNK = 2048  # images compared with all others at once
+TIES = 1e-3  # of the odds, by which losses part samples of the same posterior
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,15 @@ class Judgement:
 
     given: Tensor  # [N] labels
     votes: Tensor  # [V, N] what each network says
-    probs: Tensor  # [N, C] mean over the networks
+    stages: Tensor  # [V, N, C] the probabilities that each gives
     features: Tensor  # [N, F] of unit length
+    losses: Tensor  # [N] against the given labels
     posterior: Tensor  # [N] of noise, by the mixture of losses
+
+    @cached_property
+    def probs(self) -> Tensor:
+        """The mean over the networks. [N, C]"""
+        return self.stages.mean(0)
 
     @cached_property
     def against(self) -> Tensor:
@@ -119,6 +129,7 @@ class Judgement:
         The order stays. A mixture's own weights are off where losses are not beta distributed.
         """
         odds = self.posterior.clamp(1e-6, 1 - 1e-6).logit()
+        odds = odds + TIES * self.losses.argsort(stable=True).argsort() / len(odds)
         rate = min(max(rate, 1e-4), 1 - 1e-4)
         shift: float = brentq(lambda by: float((odds + by).sigmoid().mean()) - rate, -40, 40)
         return (odds + shift).sigmoid()
@@ -138,9 +149,28 @@ def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgeme
     stages = METHODS[experiment.method.name].load().EVIDENCE
     earlier = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in stages]
     probs = torch.stack([*earlier, torch.stack(looks).mean(0)])
-    posterior = torch.from_numpy(read_arrays(folder / "samples.npz")["p_noisy"])
+    losses, posterior = (
+        torch.from_numpy(_read_split(folder)[name]) for name in ("losses", "noisy")
+    )
     features = _extract_features(net, images, context.eval_transform, device)
-    return Judgement(context.labels, probs.argmax(2), probs.mean(0), features, posterior)
+    return Judgement(context.labels, probs.argmax(2), probs, features, losses, posterior)
+
+
+def _read_split(folder: Path) -> dict[str, Any]:
+    """The split that the run was judged by: its last one."""
+    last = Result.load(folder).summary["stages"][-1]["stage"]
+    return read_arrays(folder / "splits" / f"{last}.npz")
+
+
+def merge(runs: list[Judgement]) -> Judgement:
+    """The judgement of several seeds: their answers and losses are averaged."""
+    first = runs[0]
+    if len(runs) == 1:
+        return first
+    probs = torch.stack([run.stages for run in runs]).mean(0)
+    losses = torch.stack([run.losses for run in runs]).mean(0)
+    posterior = BetaMixture.fit(losses).noisy(losses)
+    return Judgement(first.given, probs.argmax(2), probs, first.features, losses, posterior)
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,24 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import adaptive_avg_pool2d
 
+from drpl.cleaning.representation import NONE, represent
 from drpl.config.compose import merge, parse_settings
-from drpl.config.from_data import choose_batch_size, find_schedules, suit_to_vectors
+from drpl.config.from_data import choose_batch_size, find_schedules
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images
+from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 from drpl.files import read_json, write_json
 from drpl.randomness import rng
-from drpl.registry import METHODS
 from drpl.runs.dry_run import dry_run
-from drpl.runs.experiment import Execution, Experiment, Goal, compose_for
+from drpl.runs.experiment import (
+    AnyData,
+    Execution,
+    Experiment,
+    Goal,
+    compose_for,
+    suit_settings,
+)
 from drpl.training.schedule import Schedule
 
 METHOD = "drpl"
@@ -33,6 +41,7 @@ STEPS = 20_000  # of a whole training are enough: the more images, the fewer epo
 LEAST = 0.2  # of the preset's epochs; below that nothing is learnt
 UNEQUAL = 3  # times as many samples in the largest class as in the smallest
 SHOWN = 2000  # images that are looked at to tell left from right
+SEEDS = 5  # that vectors are trained with at most: more add little
 HARMFUL = 0.65  # share of mirrored images that are recognised: above it mirroring harms
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -46,6 +55,8 @@ class Choice:
     data: DatasetSplits
     preset: str
     settings: Settings
+    seeds: int = 1  # to train with
+    notes: tuple[str, ...] = ()  # why the data are represented as they are
 
     def build(self, seed: int = 1, goal: Goal = "train") -> Experiment:
         """What is trained."""
@@ -66,6 +77,8 @@ class Choice:
         """The choice in one line."""
         config, shape = self.compose(), self.data.train.images.shape
         size = f"images of {shape[1]} x {shape[2]}" if len(shape) == 3 else f"vectors of {shape[0]}"
+        if config.dimensions:
+            size += f" in {config.dimensions} dimensions"
         epochs = sum(schedule.epochs for schedule in list_schedules(config).values())
         batch = config.final_schedule.batch_size
         parts = [size, f"width {config.width}", f"{epochs} epochs", f"batches of {batch}"]
@@ -73,22 +86,32 @@ class Choice:
             parts.append("mirrored" if config.flip else "not mirrored")
         if config.prior == "estimate":
             parts.append("classes of unequal size")
+        if self.seeds > 1:
+            parts.append(f"{self.seeds} seeds")
         return ", ".join(parts)
 
     def save(self, path: Path) -> None:
         """Keep the choice, so that a stopped call goes on with it."""
-        shape = self.data.train.images.shape
+        shape, made = self.data.train.images.shape, self.data.encoding
         side = shape[1] if len(shape) == 3 else None
-        write_json(path, {"side": side, "preset": self.preset, "settings": self.settings})
+        plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
+        write_json(path, {**plan, "encoding": made and asdict(made), "notes": self.notes})
 
     @classmethod
-    def load(cls, path: Path, data: DatasetSplits) -> "Choice":
-        """The choice that was kept, for the same data."""
+    def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
+        """The choice that was kept, with the same data read as they were then."""
         kept = read_json(path)
         side, settings = kept["side"], kept["settings"]
         if isinstance(settings, list):  # before version 0.2 they were `a.b=c` texts
             settings = parse_settings(settings)
-        return cls(_shrink(data, side) if side else data, kept["preset"], settings)
+        features = NONE
+        if made := kept.get("encoding"):
+            features = made["encoder"]
+            options = replace(options, size=made["size"], mirrored=made["mirrored"])
+        whole = represent(data, features, options).data
+        shrunk = _shrink(whole, side) if side else whole
+        seeds, notes = kept.get("seeds", 1), tuple(kept.get("notes", ()))
+        return cls(shrunk, kept["preset"], settings, seeds, notes)
 
 
 def parse_duration(text: str) -> float:
@@ -100,20 +123,25 @@ def parse_duration(text: str) -> float:
 
 
 def fit_budget(
-    data: DatasetSplits, budget: float, repeats: int, device: str | None
+    data: DatasetSplits, budget: float, repeats: int | None, device: str | None
 ) -> tuple[Choice, float]:
     """The best way to train that takes no longer than `budget` seconds here, and its seconds.
 
-    Where even the quickest takes longer it is that one.
+    Where even the quickest takes longer it is that one. Vectors are trained on so quickly that
+    there is time for several seeds, whose losses are averaged, unless `repeats` says how many.
     """
     execution = Execution(device=device)
     for choice in list_choices(data):
         time = dry_run(choice.build(), execution).seconds
-        if repeats > 1:
-            time += (repeats - 1) * dry_run(choice.build(goal="detect"), execution).seconds
-        if time <= MARGIN * budget:
+        more = 0.0
+        if repeats != 1:
+            more = dry_run(choice.build(goal="detect"), execution).seconds
+        if time + ((repeats or 1) - 1) * more <= MARGIN * budget:
             break
-    return choice, time / MARGIN
+    seeds = repeats or 1
+    if repeats is None and len(data.train.images.shape) == 1:
+        seeds = max(1, min(SEEDS, 1 + int((MARGIN * budget - time) / more)))
+    return replace(choice, seeds=seeds), (time + (seeds - 1) * more) / MARGIN
 
 
 def list_choices(data: DatasetSplits) -> Iterator[Choice]:
@@ -124,8 +152,7 @@ def list_choices(data: DatasetSplits) -> Iterator[Choice]:
     if int(counts.max()) > UNEQUAL * int(counts.min()):
         shared["prior"] = "estimate"
     if len(shape) == 1:
-        schema = METHODS[METHOD].load().Config
-        shared |= suit_to_vectors(schema, len(train), len(train.classes))
+        shared |= suit_settings(METHOD, data)
         for effort in (1.0, 0.5, LEAST):
             yield scale_epochs(Choice(data, "vectors", shared), effort)
         return
@@ -172,7 +199,7 @@ def scale_epochs(choice: Choice, effort: float, batch: int | None = None) -> Cho
         }
     settings = deepcopy(dict(choice.settings))
     merge(settings, scaled)
-    return Choice(choice.data, choice.preset, settings)
+    return replace(choice, settings=settings)
 
 
 def list_schedules(config: Any) -> dict[str, Schedule]:

@@ -14,15 +14,38 @@ from drpl.cleaning.estimate import Rate, estimate_truth
 from drpl.cleaning.judge import Judgement
 from drpl.data.dataset import Dataset
 from drpl.data.decoding import to_picture
-from drpl.files import write_atomic
+from drpl.data.images import Images
+from drpl.detection.metrics import score
+from drpl.files import read_arrays, read_json, write_atomic, write_json
 from drpl.noise.transition import transition_matrix
 from drpl.report.noise_figure import draw_noise
 from drpl.report.table import to_csv
+from drpl.runs.folder import Result, write_samples
 
 PAIRS = 10  # confusions that are kept
 
 
-def build_issues(run: Judgement, train: Dataset, rate: Rate, losses: pd.Series) -> pd.DataFrame:
+def write_judgement(folder: Path, run: Judgement, train: Dataset, rate: Rate) -> Result:
+    """`samples.csv` and `result.json` by the judgement of all seeds and networks together."""
+    table, (confidence, other) = read_arrays(folder / "samples.npz"), run.best
+    seen = torch.where(run.issues, other, run.probs.argmax(1))
+    sure = run.probs.gather(1, seen[:, None]).squeeze(1)
+    table |= {
+        "suggested": seen.numpy(),
+        "confidence": torch.where(run.issues, confidence, sure).numpy(),
+        "loss": run.losses.numpy(),
+        "p_noisy": run.rescale_posterior(rate.value).numpy(),
+        "flagged": run.issues.numpy(),
+    }
+    write_samples(folder, table, train.classes, train.paths)
+    summary = read_json(folder / "result.json") | {"flagged": int(run.issues.sum())}
+    if "wrong" in table:
+        summary["detection"] = score(table["loss"], ~table["flagged"], table["wrong"])
+    write_json(folder / "result.json", summary)
+    return Result.load(folder)
+
+
+def build_issues(run: Judgement, train: Dataset, rate: Rate) -> pd.DataFrame:
     """The suspicious samples, worst first."""
     index = run.issues.nonzero().flatten()
     given, (confidence, suggested) = run.given[index], (value[index] for value in run.best)
@@ -39,7 +62,7 @@ def build_issues(run: Judgement, train: Dataset, rate: Rate, losses: pd.Series) 
             "outlier_score": run.outlier_score[index].double().numpy(),
             "near_given": run.find_near(index, given),
             "near_suggested": run.find_near(index, suggested),
-            "loss": losses.to_numpy()[index.numpy()],
+            "loss": run.losses[index].numpy(),
         }
     )
     order = ["p_noisy", "loss", "id"]
@@ -66,13 +89,13 @@ def _write_matrix(path: Path, train: Dataset, true: Tensor, inside: Tensor) -> N
     return matrix
 
 
-def write_images(folder: Path, train: Dataset, issues: pd.DataFrame) -> None:
+def write_images(folder: Path, pictures: Images, issues: pd.DataFrame) -> None:
     """The issues and their neighbours as files, for data that are none."""
     near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
     wanted = sorted({*issues["id"].tolist(), *map(int, near)})
     folder.mkdir(exist_ok=True)
     for part in torch.tensor(wanted, dtype=torch.int64).split(512):
-        for number, pixels in zip(part.tolist(), train.images.load(part), strict=True):
+        for number, pixels in zip(part.tolist(), pictures.load(part), strict=True):
             Image.fromarray(to_picture(pixels)).save(folder / f"{number}.png")
 
 

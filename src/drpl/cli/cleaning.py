@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drpl.cli.app import app, stoppable
-from drpl.cli.options import DATA, DEVICE, QUIET, SEED, reads
+from drpl.cli.options import DATA, DEVICE, QUIET, READ, SEED, takes
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
@@ -25,15 +25,23 @@ FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
 
 @app.command()
-@reads
+@takes(read_options={name: READ[name] for name in READ if name != "features"})
 def clean(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
     budget: Annotated[str, typer.Option(help="Time to train: 10m, 2h, 1h30m ...")] = "10m",
     repeats: Annotated[
-        int, typer.Option(help="Seeds to train with, for a better interval.", min=1)
-    ] = 1,
+        int | None,
+        typer.Option(help="Seeds to train with [default: as many as there is time for].", min=1),
+    ] = None,
     seed: Annotated[int, SEED] = 1,
+    features: Annotated[
+        str,
+        typer.Option(
+            help="A pretrained network from `drpl list encoders` to see the images by; none: train "
+            "on their pixels; auto: what suits them better."
+        ),
+    ] = "auto",
     *,
     read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
@@ -49,6 +57,7 @@ def clean(
             budget=budget,
             repeats=repeats,
             seed=seed,
+            features=features,
             read_options=replace(read_options, skip_broken=True),  # the summary names them
             device=device,
             quiet=quiet,

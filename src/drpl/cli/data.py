@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from drpl.cli.app import app
+from drpl.cli.app import app, stoppable
 from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
 from drpl.data.sources import ReadOptions
 from drpl.registry import Entry
@@ -107,7 +107,33 @@ def doctor(
     typer.echo(practice.examine(load(data, read_options), root, presets).text())
 
 
-Kind = Literal["methods", "datasets", "noises", "networks", "detectors", "presets", "tables"]
+@app.command()
+@takes(read_options={name: READ[name] for name in READ if name != "features"})
+def encode(
+    data: Annotated[str, DATA],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .npz, or .npy for x alone.")],
+    encoder: Annotated[str, typer.Option(help="A name from `drpl list encoders`.")] = "lite0",
+    *,
+    read_options: ReadOptions,
+    quiet: Annotated[bool, QUIET] = False,
+) -> None:
+    """Write the vectors that a pretrained network makes of images."""
+    from drpl.encoders.encode import encode as make_vectors
+    from drpl.encoders.encode import write_features
+    from drpl.runs.display import Display
+
+    with stoppable(), Display(quiet=quiet) as display:
+        options = replace(read_options, progress=display.follow("encode"))
+        made = make_vectors(data, encoder, mirrored=options.mirrored, read_options=options)
+        display.notes(made.notes)
+        write_features(made, out)
+    dim = made.train.images.shape[0]
+    typer.echo(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: drpl train {out}")
+
+
+Kind = Literal[
+    "methods", "datasets", "noises", "networks", "encoders", "detectors", "presets", "tables"
+]
 
 
 @app.command("list")
@@ -117,7 +143,7 @@ def list_names(
     """List methods, data sets, noises, networks, detectors, presets and the paper's tables."""
     from drpl.config.compose import PRESETS
     from drpl.data.sources import SOURCES
-    from drpl.registry import DATASETS, DETECTORS, METHODS, NETWORKS, NOISES
+    from drpl.registry import DATASETS, DETECTORS, ENCODERS, METHODS, NETWORKS, NOISES
     from drpl.report.paper import TABLES
 
     known: dict[Kind, Mapping[str, Entry | str]] = {
@@ -125,6 +151,7 @@ def list_names(
         "datasets": {**DATASETS, **SOURCES},
         "noises": NOISES,
         "networks": NETWORKS,
+        "encoders": {**ENCODERS, "FILE.npz": "features of your own, a row for each image"},
         "detectors": DETECTORS,
         "presets": PRESETS,
         "tables": TABLES,
@@ -133,3 +160,7 @@ def list_names(
         typer.echo(f"{one}:")
         for name, entry in known[one].items():
             typer.echo(f"  {name:<16} {entry if isinstance(entry, str) else entry.about}")
+    if kind == "encoders":
+        from drpl.encoders.measure import measure_encoders
+
+        typer.echo("\n".join(measure_encoders()))

@@ -31,13 +31,18 @@ QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 SIZE = typer.Option(help="Pixels a side that images are scaled to [default: as suits].", min=4)
 LIMIT = typer.Option(help="Use at most N images of each part, evenly by class.", min=2)
 DATA_DIR = typer.Option(help="Where named data sets are [default: $DRPL_DATA, or else ./data].")
-DOWNLOAD = typer.Option("--download", help="Fetch CIFAR from its makers if it is not there.")
+DOWNLOAD = typer.Option("--download", help="Fetch what is not there: CIFAR, weights of encoders.")
 OUTSIDE = typer.Option(help="A class to set aside for out-of-distribution noise; may be repeated.")
 HOLD = typer.Option(
     help="Keep the pixels of files in memory, in a cache on disk, or decode the files each time; "
     "auto: in memory if they fit, else in a cache."
 )
 CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
+FEATURES = typer.Option(
+    help="Train on vectors that a pretrained network makes of the images: a name from `drpl list "
+    "encoders`, or an .npz of your own; --size is then what it sees."
+)
+MIRRORED = typer.Option("--mirrored", help="Features of an image and its mirror image, averaged.")
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 
 Command = Callable[..., None]
@@ -89,6 +94,8 @@ READ: Options = {
     "hold": (Annotated[Hold, HOLD], "auto"),
     "cache": (Annotated[Path | None, CACHE], None),
     "skip_broken": (Annotated[bool, SKIP], False),
+    "features": (Annotated[str | None, FEATURES], None),
+    "mirrored": (Annotated[bool, MIRRORED], False),
 }
 LEARN: Options = {  # how a network learns
     "preset": (Annotated[list[str] | None, PRESET], None, split_names),

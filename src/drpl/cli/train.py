@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,6 +36,7 @@ def _define(goal: "Goal", about: str) -> None:
         from drpl import distributed
         from drpl.data.sources import load
         from drpl.runs import dry_run as forecasts
+        from drpl.runs.display import Display
         from drpl.runs.execute import execute
         from drpl.runs.experiment import Execution, Experiment
         from drpl.runs.loggers import check_loggers
@@ -42,7 +44,10 @@ def _define(goal: "Goal", about: str) -> None:
         # a missing package is reported before the data are read
         execution = Execution(out, loggers=check_loggers(split_names(log)), **work)
         with stoppable(), distributed.processes():
-            experiment = Experiment.build(load(data, read_options), goal=goal, **setup)
+            with Display(quiet=work["quiet"] or distributed.rank() > 0) as display:
+                shown = replace(read_options, progress=display.follow("encode"))
+                loaded = load(data, shown)
+            experiment = Experiment.build(loaded, goal=goal, **setup)
             if dry_run:
                 typer.echo(_format_plan(forecasts.dry_run(experiment, execution)))
                 return

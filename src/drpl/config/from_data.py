@@ -1,5 +1,7 @@
 """Settings that follow from the data, where the user has named no preset."""
 
+from typing import Any
+
 from drpl.config.settings import Settings
 
 STEPS = 50  # in an epoch, about: fewer teach little, more take long and memorise
@@ -7,11 +9,12 @@ SMALLEST, LARGEST = 16, 1024  # vectors in a batch
 
 
 def suit_to_vectors(
-    schema: type[Settings], samples: int, classes: int
-) -> dict[str, dict[str, int]]:
+    schema: type[Settings], samples: int, classes: int, dimensions: int | None = None
+) -> dict[str, Any]:
     """Settings that suit the number of vectors; for images the preset suffices."""
     size = choose_batch_size(samples, classes, SMALLEST, LARGEST)
-    return {name: {"batch_size": size} for name in find_schedules(schema)}
+    batches = {name: {"batch_size": size} for name in find_schedules(schema)}
+    return {**batches, "dimensions": dimensions} if dimensions else {**batches}
 
 
 def choose_batch_size(samples: int, classes: int, least: int, most: int) -> int:

@@ -20,5 +20,7 @@ class Common(Settings):
     """Zero-padding before the random crop, as a share of the side."""
     crop: float = Field(default=1.0, gt=0, le=1)
     """Share of the side that is cropped: at random to train, the centre to test."""
+    dimensions: int | None = Field(default=None, gt=0)
+    """Principal components that vectors are brought to; none: all their numbers are used."""
     flip: bool = True
     """Whether images are mirrored at random."""

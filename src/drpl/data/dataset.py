@@ -63,6 +63,7 @@ class Dataset:
     classes: tuple[str, ...]
     truth: Truth | None = None  # None where nobody knows
     paths: Sequence[str] | None = None  # where each image came from, if it has a file
+    pictures: Images | None = None  # what to show of each sample, where it is a vector
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, len(self.images))
@@ -84,6 +85,7 @@ class Dataset:
         return replace(
             self,
             images=pixel_sources.select(self.images, index),
+            pictures=self.pictures and pixel_sources.select(self.pictures, index),
             labels=self.labels[index],
             truth=self.truth and self.truth.select(index),
             paths=self.paths and tuple(self.paths[i] for i in index.tolist()),
@@ -120,12 +122,14 @@ class Dataset:
         """
         both, own = (self, other), len(self.classes)
         paths = tuple(path for part in both for path in part.paths or [""] * len(part))
+        shown = self.pictures and other.pictures
         return Dataset(
             pixel_sources.concat(self.images, other.images),
             torch.cat([self.labels, other.labels + own]),
             self.classes + other.classes,
             self.truth.concat(other.truth, own) if self.truth and other.truth else None,
             paths if self.paths or other.paths else None,
+            pixel_sources.concat(self.pictures, shown) if self.pictures and shown else None,
         )
 
     def resize(self, side: int) -> "Dataset":
@@ -155,6 +159,16 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """By what images were made vectors: enough to do the same to other images."""
+
+    encoder: str  # a name from `drpl list encoders`
+    size: int  # pixels a side that it was shown
+    mirrored: bool  # whether vectors are means of an image's and its mirror image's
+    weights: str  # a fingerprint of the encoder
+
+
+@dataclass(frozen=True)
 class DatasetSplits:
     """A named data set with its two parts and how its pixels are normalised."""
 
@@ -166,6 +180,7 @@ class DatasetSplits:
     outside: Dataset | None = None  # images of other classes: what out-of-distribution noise takes
     notes: tuple[str, ...] = ()  # what the user should know about how it was read
     origin: Origin | None = None  # None for data that were made in memory
+    encoding: Encoding | None = None  # of vectors that were made of images
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""

@@ -194,14 +194,36 @@ class ComposedImages:
 
     def load(self, index: Tensor) -> Tensor:
         """Each row from its source."""
+        pixels, broken = self.attempt(index)
+        if broken:
+            raise DataError(f"cannot read image {next(iter(broken.values()))}")
+        return pixels
+
+    def attempt(self, index: Tensor) -> tuple[Tensor, Broken]:
+        """The rows that can be read, each from its source, and why the others can not."""
+        places, parts, broken = [], [], Broken()
+        for source, place, inner in self.locate(index):
+            pixels, bad = attempt(source, inner)
+            if bad:
+                broken |= {
+                    int(index[at]): bad[i]
+                    for at, i in zip(place.tolist(), inner.tolist(), strict=True)
+                    if i in bad
+                }
+                place = place[[i not in bad for i in inner.tolist()]]
+            places.append(place)
+            parts.append(_convert(pixels, self.shape))
+        if len(parts) == 1:
+            return parts[0], broken
+        return torch.cat(parts)[torch.cat(places).argsort()], broken
+
+    def locate(self, index: Tensor) -> Iterator[tuple[Images, Tensor, Tensor]]:
+        """Each source that is needed, which places of `index` it fills, and with what rows."""
         rows = self.rows[index.cpu()]
         source = torch.bucketize(rows, self._starts, right=True) - 1
-        places, parts = [], []
         for k in source.unique().tolist() or [0]:
-            places.append((source == k).nonzero().flatten())
-            pixels = self.sources[k].load(rows[places[-1]] - self._starts[k])
-            parts.append(_convert(pixels, self.shape))
-        return parts[0] if len(parts) == 1 else torch.cat(parts)[torch.cat(places).argsort()]
+            place = (source == k).nonzero().flatten()
+            yield self.sources[k], place, rows[place] - self._starts[k]
 
 
 def _convert(pixels: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -215,6 +237,24 @@ def _convert(pixels: Tensor, shape: tuple[int, ...]) -> Tensor:
     if pixels.shape[2:] != shape[1:]:
         pixels = interpolate(pixels, shape[1:], mode="bilinear", antialias=True)
     return pixels.round().clamp(0, 255).to(torch.uint8)
+
+
+def attempt(images: Images, index: Tensor) -> tuple[Tensor, Broken]:
+    """The images of `index` that can be read, and why the others can not."""
+    if isinstance(images, FileImages | ComposedImages):
+        return images.attempt(index)
+    return images.load(index), {}
+
+
+def redecode(images: Images, side: int) -> Images:
+    """Coloured squares of that size: files are decoded to it, other images are scaled."""
+    if isinstance(images, FileImages):
+        return FileImages(images.paths, side, 3, images.root)
+    sources: tuple[Images, ...] = (images,)
+    rows = torch.arange(len(images))
+    if isinstance(images, ComposedImages):
+        sources, rows = tuple(redecode(one, side) for one in images.sources), images.rows
+    return ComposedImages(sources, rows, (3, side, side))
 
 
 def select(images: Images, index: Tensor) -> Images:

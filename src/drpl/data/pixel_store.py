@@ -67,26 +67,28 @@ def hold(
     the caches of one root apart. `shape` is for images that must look like others; by default
     it suits the images.
     """
+    if read_options.lazy:  # whoever reads them finds the broken ones
+        return FileImages(names, read_options.size or LARGEST, 3, root), {}
     way = read_options.hold
     found: tuple[Images, Broken] | None = None
     if way in ("auto", "cache"):
         path = _cache_path(root, read_options, f"{part}.images", shape)
         files = FileStates(root, names)
         found = open_packed(path, files.fingerprint, files)
-        if found and way == "auto" and _fits(found[0], read_options):
+        if found and way == "auto" and fits(found[0], read_options):
             found = TensorImages(found[0].load(torch.arange(len(found[0])))), found[1]
     if not found:
         channels, side, _ = shape or suit_shape(root, names, read_options.size)
         source = FileImages(names, side, channels, root)
-        if way == "memory" or (way == "auto" and _fits(source, read_options)):
+        if way == "memory" or (way == "auto" and fits(source, read_options)):
             found = _decode_all(source)
         else:
             found = _try_all(source) if way == "files" else _pack(path, files, source)
-    _check_broken(found[1], len(names), read_options)
+    check_broken(found[1], len(names), read_options)
     return found
 
 
-def _check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
+def check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
     """Raise for files that cannot be read, unless they may be left out and others remain."""
     if broken and (not read_options.skip_broken or len(broken) == count):
         named = "; ".join(list(broken.values())[:NAMED])
@@ -154,10 +156,11 @@ def free_memory() -> int:
     return max(0, min(found, default=ENOUGH)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
-def _fits(images: Images, read_options: ReadOptions) -> bool:
+def fits(images: Images, read_options: ReadOptions) -> bool:
     """Whether they may be held in memory."""
     budget = read_options.memory if read_options.memory is not None else free_memory() // 2
-    return len(images) * prod(images.shape) <= budget
+    width = 1 if len(images.shape) == 3 else 4  # bytes: vectors are floats
+    return len(images) * prod(images.shape) * width <= budget
 
 
 def _cache_path(
@@ -260,7 +263,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         return None
     parts = [part.images for part in (train, test) if part]
-    if read_options.hold == "auto" and all(_fits(images, read_options) for images in parts):
+    if read_options.hold == "auto" and all(fits(images, read_options) for images in parts):
         return None
     return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std))
 

@@ -1,13 +1,13 @@
 """Data sets by name or by path."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from drpl.errors import DataError, did_you_mean
-from drpl.registry import DATASETS, Entry
+from drpl.registry import DATASETS, ENCODE, Entry
 
 if TYPE_CHECKING:
     from drpl.data.dataset import Dataset, DatasetSplits
@@ -40,6 +40,7 @@ FILES = {
 
 
 Hold = Literal["auto", "memory", "cache", "files"]
+Progress = Callable[[int, int], None]  # (images that are done, all of them)
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class ReadOptions:
     cache: Path | None = None  # folder of the pixels kept on disk; None: .drpl-cache
     memory: int | None = None  # bytes that pixels may take in memory; None: half of what is free
     skip_broken: bool = False  # whether files that cannot be read are left out
+    features: str | None = None  # an encoder that makes vectors of the images; `size` is then its
+    mirrored: bool = False  # whether features are means over an image and its mirror image
+    progress: Progress | None = field(default=None, compare=False)  # called while encoding
+    lazy: bool = False  # whether files are left unread, as for an encoder that decodes them itself
 
     def __post_init__(self) -> None:
         if self.hold not in get_args(Hold):
@@ -70,6 +75,8 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     from drpl.data.locate import PLACES, locate
 
     read_options = read_options or ReadOptions()
+    if read_options.features:
+        read_options = replace(read_options, lazy=True)
     name, _, variant = what.partition(":")
     if name in DATASETS:
         if variant and name not in VARIED:
@@ -83,8 +90,14 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     check_every_class(data.train.labels, data.train.classes)
     data = data.hold_out(read_options.outside)
     data = data.limit(read_options.limit) if read_options.limit else data
-    data = data.resize(read_options.size) if read_options.size else data
-    return replace(data, origin=Origin(what, read_options))
+    if read_options.features:
+        if len(data.train.images.shape) != 3:
+            raise DataError(f"{what} holds vectors; there are no images to make features of")
+        data = ENCODE.load()(data, read_options)
+    elif read_options.size and not read_options.lazy:
+        data = data.resize(read_options.size)
+    origin = Origin(what, replace(read_options, progress=None, lazy=False))
+    return replace(data, origin=origin)
 
 
 def with_ood(
@@ -95,8 +108,12 @@ def with_ood(
         return data
     if not isinstance(what, str):
         return data.with_ood(what)
-    shape = data.train.images.shape
-    other = load(what, ReadOptions(size=shape[1] if len(shape) == 3 else None))
+    shape, made = data.train.images.shape, data.encoding
+    if made:
+        options = ReadOptions(size=made.size, features=made.encoder, mirrored=made.mirrored)
+    else:
+        options = ReadOptions(size=shape[1] if len(shape) == 3 else None)
+    other = load(what, options)
     return replace(data.with_ood(other), origin=data.origin and replace(data.origin, ood=what))
 
 

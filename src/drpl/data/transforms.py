@@ -3,7 +3,7 @@
 A sample's view depends on its row of uniforms alone: not on its batch, its process or a worker.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -26,11 +26,15 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Normalise:
-    """No augmentation: cut out the centre, subtract the mean, divide by the deviation."""
+    """No augmentation: cut out the centre, subtract the mean, divide by the deviation.
+
+    Vectors are then brought to fewer dimensions, where there is a basis.
+    """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
     crop: float = 1.0  # share of each side that is kept
+    basis: Tensor | None = field(default=None, compare=False)  # [D, K]
 
     @property
     def num_uniforms(self) -> int:
@@ -51,7 +55,7 @@ class Normalise:
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that a network sees of images (or vectors) stored in `shape`."""
         if len(shape) == 1:
-            return shape
+            return shape if self.basis is None else (self.basis.shape[1],)
         return (shape[0], *(max(1, round(side * self.crop)) for side in shape[1:]))
 
     def scale(self, pixels: Tensor) -> Tensor:
@@ -59,7 +63,8 @@ class Normalise:
         mean = torch.tensor(self.mean, device=pixels.device)
         std = torch.tensor(self.std, device=pixels.device)
         if pixels.ndim == 2:
-            return (pixels.float() - mean) / std
+            vectors = (pixels.float() - mean) / std
+            return vectors if self.basis is None else vectors @ self.basis.to(vectors.device)
         scale, shift = 1 / (255 * std), -mean / std
         floats = pixels.to(torch.float32, memory_format=torch.channels_last)
         return floats.mul_(scale.view(-1, 1, 1)).add_(shift.view(-1, 1, 1))

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron for vectors: embeddings, tabular features."""
+"""Networks for vectors: a multi-layer perceptron, and a linear classifier."""
 
 from math import prod
 
@@ -15,3 +15,8 @@ def mlp(shape: tuple[int, ...], classes: int, width: int) -> nn.Module:
         layers += [nn.Linear(before, hidden, bias=False), nn.BatchNorm1d(hidden), nn.ReLU()]
         layers.append(nn.Dropout(DROPOUT))
     return nn.Sequential(*layers, nn.Linear(hidden, classes))
+
+
+def linear(shape: tuple[int, ...], classes: int, width: int) -> nn.Module:
+    """A linear classifier, which has no `width`."""
+    return nn.Sequential(nn.Flatten(), nn.Dropout(DROPOUT), nn.Linear(prod(shape), classes))

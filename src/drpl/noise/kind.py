@@ -173,6 +173,9 @@ def _replace_images(
     return replace(
         dataset,
         images=replace_rows(dataset.images, rows, outside.images, images),
+        pictures=dataset.pictures
+        and outside.pictures
+        and replace_rows(dataset.pictures, rows, outside.pictures, images),
         truth=Truth(truth.labels, own, source),
         paths=paths,
     )

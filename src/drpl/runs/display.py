@@ -1,7 +1,7 @@
 """What a person sees while training runs: bars in a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from rich.console import Console
@@ -46,6 +46,18 @@ class Display(AbstractContextManager["Display"]):
     def track(self, name: str, total: int, done: int = 0, unit: str = "") -> "ProgressLine":
         """A new bar, or a line now and then, for `total` things of which some are done."""
         return ProgressLine(self, name, total, done, unit)
+
+    def follow(self, name: str, unit: str = "") -> Callable[[int, int], None]:
+        """What shows how far something is whenever it says so: (done, all)."""
+        lines: list[ProgressLine] = []
+
+        def show(done: int, total: int) -> None:
+            if not lines:
+                lines.append(self.track(name, total, done, unit))
+            elif done > lines[0].done:
+                lines[0].move(done)
+
+        return show
 
 
 class ProgressLine:

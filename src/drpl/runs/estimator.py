@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays, to_pixels
+from drpl.encoders.encode import encode
 from drpl.files import read_arrays
 from drpl.runs import model
 from drpl.runs.execute import execute
@@ -36,8 +37,9 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     `X` is [N, D] for vectors and [N, H, W], [N, H, W, C] or [N, C, H, W] for images (uint8, or
     floats in 0..1); `y` holds labels of any kind. `method`, `preset` and `device` are those of
-    `drpl.train`; `settings` is a mapping such as `{"width": 32}`; an integer `random_state` is the
-    seed. Nothing is left on disk. After `fit` there are
+    `drpl.train`; `settings` is a mapping such as `{"width": 32}`; `features`, a name from
+    `drpl list encoders`, trains on what a pretrained network makes of images; an integer
+    `random_state` is the seed. Nothing but features is left on disk. After `fit` there are
 
     classes_        the labels, in the order of the columns of `predict_proba`
     label_noise_    for each sample the probability that its label is wrong
@@ -52,11 +54,12 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         *,
         preset: str | list[str] | None = None,
         settings: Mapping[str, Any] | None = None,
+        features: str | None = None,
         random_state: int | RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,
     ) -> None:
-        self.method, self.preset, self.settings = method, preset, settings
+        self.method, self.preset, self.settings, self.features = method, preset, settings, features
         self.random_state, self.device, self.verbose = random_state, device, verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  scikit-learn's name
@@ -76,6 +79,7 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 f"found one class only ({self.classes_[0]!r}); at least two are needed"
             )
         data = arrays(x, numbers, classes=[str(name) for name in self.classes_])
+        data = encode(data, self.features) if self.features else data
         with tempfile.TemporaryDirectory(prefix="drpl-") as folder:
             experiment = Experiment.build(
                 data,
@@ -103,10 +107,12 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         else:
             x = validate_data(self, X, reset=False, dtype=np.float32)
         pixels = to_pixels(x)
-        if tuple(pixels.shape[1:]) != self.model_.shape:
+        shape = tuple(pixels.shape[1:])
+        fits = len(shape) == 3 if self.model_.encoding else shape == self.model_.shape
+        if not fits:
             raise ValueError(
-                f"X has samples of shape {tuple(pixels.shape[1:])}, but {type(self).__name__} was "
-                f"fitted to {self.model_.shape} (features, or channels, height, width)"
+                f"X has samples of shape {shape}, but {type(self).__name__} was "
+                f"fitted to {self.model_.input_shape} (features, or channels, height, width)"
             )
         probs: Array = self.model_.predict(TensorImages(pixels)).numpy()
         return probs
@@ -130,6 +136,7 @@ def find_label_issues(
     method: str = "drpl",
     preset: str | list[str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    features: str | None = None,
     random_state: int | RandomState | None = 1,
     device: str | None = None,
     verbose: bool = False,
@@ -141,7 +148,7 @@ def find_label_issues(
     other arguments are those of `DRPLClassifier`; the final model is not trained.
     """
     judge = DRPLClassifier(method, preset=preset, settings=settings, random_state=random_state)
-    judge.set_params(device=device, verbose=verbose)._fit(X, y, "detect")
+    judge.set_params(features=features, device=device, verbose=verbose)._fit(X, y, "detect")
     if not return_scores:
         return judge.suspicious_
     table = pd.DataFrame({"given": np.asarray(y), "suggested": judge.suggested_})

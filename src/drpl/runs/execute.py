@@ -192,6 +192,8 @@ def _trace_data(origin: Origin) -> dict[str, Any]:
         "data_dir": options.data_dir and str(options.data_dir.resolve()),
         "outside": list(options.outside),
         "skip_broken": options.skip_broken,
+        "features": options.features,
+        "mirrored": options.mirrored,
     }
 
 
@@ -202,15 +204,16 @@ def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Out
     if rank() > 0:
         barrier()
         return
-    model.save(folder, outcome.net, experiment.config, data)
+    model.save(folder, outcome.net, experiment.config, data, context.eval_transform)
     table = _tabulate(data.train, outcome, probs)
     write_samples(folder, table, data.train.classes, data.train.paths)
     about = experiment.describe()["run"]
     summary = summarize(folder, about, experiment.manifest, list_versions())
     splits = [read_arrays(folder / "splits" / f"{one['stage']}.npz") for one in summary["stages"]]
-    if len(images.shape) == 3:  # a report shows none of vectors
+    pictures = images if len(images.shape) == 3 else data.train.pictures
+    if pictures:  # a report shows none of vectors
         ids = select_images(table, [one["noisy"] for one in splits], len(data.train.classes)).ids
-        write_gallery(folder / "gallery.npz", ids, images.load(torch.tensor(ids)).cpu().numpy())
+        write_gallery(folder / "gallery.npz", ids, pictures.load(torch.tensor(ids)).cpu().numpy())
     if (wrong := table.get("wrong")) is not None:
         summary["detection"] = score(table["loss"], ~table["flagged"], wrong)
         for stage, one in zip(summary["stages"], splits, strict=True):

@@ -16,6 +16,7 @@ from drpl.config.compose import Tree, compose, default_preset, merge
 from drpl.config.from_data import suit_to_vectors
 from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
+from drpl.data.projection import choose_dimensions
 from drpl.data.sources import load, with_ood
 from drpl.errors import ConfigError
 from drpl.files import digest, slugify
@@ -92,8 +93,7 @@ class Experiment:
                 raise ConfigError("a method of your own needs its settings: pass config=...")
             suited: Tree = {}
             if not preset and len(clean.train.images.shape) == 1:
-                classes = len(clean.train.classes)
-                suited |= suit_to_vectors(load_schema(method), len(clean.train), classes)
+                suited |= suit_settings(method, clean)
             config = compose_for(method, presets, merge(suited, settings or {}))
         if network:
             config = config.model_copy(update={"network": CUSTOM})
@@ -166,6 +166,12 @@ def list_presets(preset: str | Iterable[str] | None, data: DatasetSplits) -> lis
     """The presets asked for, or the one that suits the data."""
     names = [preset] if isinstance(preset, str) else list(preset or ())
     return names or [default_preset(data.name, vectors=len(data.train.images.shape) == 1)]
+
+
+def suit_settings(method: str, data: DatasetSplits) -> Tree:
+    """Settings of a method by its name that follow from vectors: batches and dimensions."""
+    train, dimensions = data.train, choose_dimensions(data)
+    return suit_to_vectors(load_schema(method), len(train), len(train.classes), dimensions)
 
 
 def compose_for(method: str, presets: Iterable[str], settings: Mapping[str, Any]) -> Common:

@@ -1,16 +1,14 @@
 """A trained model as one file that runs without this package: ONNX, or torch's .pt2.
 
 Preprocessing and softmax are inside: uint8 images [N, C, H, W] of the training size (or float
-vectors [N, D]) go in, probabilities [N, classes] come out, for any N.
+vectors [N, D]) go in, probabilities [N, classes] come out, for any N. A model of features has its
+encoder inside too, and takes images.
 """
 
 import copy
 import io
 import json
-import logging
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from drpl.data.images import TensorImages
+from drpl.encoders.engine import silence
 from drpl.errors import ConfigError, RunError
 from drpl.files import write_atomic
 from drpl.networks.build import Builder
@@ -36,7 +35,7 @@ Function = Callable[[Tensor], Tensor]  # samples -> probabilities
 
 
 class Deployed(nn.Module):
-    """Preprocessing, network and softmax in one."""
+    """Encoder if there is one, preprocessing, network and softmax in one."""
 
     def __init__(self, trained: Model) -> None:
         super().__init__()
@@ -44,10 +43,23 @@ class Deployed(nn.Module):
         # The exporters want weights in the plain order; training has the channels last.
         self.net = net.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.transform = trained.transform
+        self.encoder, self.mirrored = None, False
+        if trained.encoding and trained.encoder:
+            if trained.encoder.net is None:
+                raise ConfigError(
+                    f"the encoder {trained.encoder.name} is a file that only onnxruntime can run, "
+                    "so it cannot be part of the export"
+                )
+            self.encoder, self.mirrored = trained.encoder.net, trained.encoding.mirrored
         self.eval()
 
     def forward(self, samples: Tensor) -> Tensor:
         """uint8 [N, C, H, W] or float [N, D] -> probabilities [N, classes]."""
+        if self.encoder:
+            vectors: Tensor = self.encoder(samples)
+            if self.mirrored:
+                vectors = (vectors + self.encoder(samples.flip(3))) / 2
+            samples = vectors
         no_draws = samples[:, :0]
         logits: Tensor = self.net(self.transform(samples, no_draws))
         return logits.softmax(1)
@@ -65,7 +77,7 @@ def export(
     write, read = find("format", to, FORMATS)
     trained = model.load(run, network)
     samples = _make_samples(trained)
-    with _silence():
+    with silence():
         any_number = {0: torch.export.Dim("batch", min=1)}
         program = torch.export.export(
             Deployed(trained), (samples[:2],), dynamic_shapes=(any_number,)
@@ -85,8 +97,8 @@ def export(
 
 def _make_samples(trained: Model) -> Tensor:
     """Random samples of the kind that the model was trained on."""
-    draws, size = rng("samples to compare"), (SHOWN, *trained.shape)
-    if len(trained.shape) == 3:
+    draws, size = rng("samples to compare"), (SHOWN, *trained.input_shape)
+    if len(trained.input_shape) == 3:
         return torch.randint(0, 256, size, dtype=torch.uint8, generator=draws)
     mean, std = torch.tensor(trained.transform.mean), torch.tensor(trained.transform.std)
     return mean + std * torch.randn(size, generator=draws)
@@ -94,29 +106,16 @@ def _make_samples(trained: Model) -> Tensor:
 
 def _describe(trained: Model) -> About:
     """What a user of the file should know, as texts."""
-    images = len(trained.shape) == 3
+    images = len(trained.input_shape) == 3
     return {
         "classes": json.dumps(trained.classes, ensure_ascii=False),
         "input": "uint8 images [N, C, H, W], 0..255" if images else "float32 vectors [N, D]",
-        "shape": json.dumps(trained.shape),
+        "shape": json.dumps(trained.input_shape),
         "output": "probabilities [N, classes]",
         "mean": json.dumps(trained.transform.mean),  # for information: applied inside
         "std": json.dumps(trained.transform.std),
         "crop": json.dumps(trained.transform.crop),
     }
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Without what the exporters say about themselves."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def write_onnx(program: ExportedProgram, about: About) -> bytes:

@@ -1,7 +1,8 @@
 """A trained network on disk: weights as safetensors, all else as JSON. Loading runs no code."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -12,14 +13,19 @@ from safetensors.torch import save as write_weights
 from torch import Tensor, nn
 
 from drpl.config.settings import Common
-from drpl.data.dataset import DatasetSplits
-from drpl.data.images import FileImages, Images, TensorImages, read_ahead
+from drpl.data.dataset import DatasetSplits, Encoding
+from drpl.data.images import FileImages, Images, TensorImages, load_batches, read_ahead, redecode
+from drpl.data.pixel_store import CACHE
 from drpl.data.transforms import Normalise
+from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.errors import DataError, RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.networks.build import Builder, build_network
 from drpl.networks.ensemble import Ensemble
 from drpl.training.evaluate import predict
+
+BASIS = "basis"  # among the weights: what brings vectors to fewer dimensions
+BATCH = 256  # images that are encoded at once
 
 
 @dataclass(frozen=True)
@@ -30,15 +36,54 @@ class Model:
     classes: tuple[str, ...]
     shape: tuple[int, ...]  # (channels, height, width) before the crop, or (features,)
     transform: Normalise
+    encoding: Encoding | None = None  # what made vectors of images, if it was trained on such
+
+    @cached_property
+    def encoder(self) -> Encoder | None:
+        """What makes vectors of images for the network."""
+        made = self.encoding
+        if made is None:
+            return None
+        found = load_encoder(made.encoder, size=made.size, cache=CACHE / "features")
+        if found.weights != made.weights:
+            raise RunError(
+                f"the encoder {made.encoder} has other weights here than when the model was "
+                "trained; use the version that it was trained with"
+            )
+        return found
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """What it is shown: images (3, S, S) where an encoder stands before the network."""
+        return (3, self.encoding.size, self.encoding.size) if self.encoding else self.shape
 
     def predict(self, images: Images) -> Tensor:
-        """Class probabilities. [N, C]"""
+        """Class probabilities of images, or of vectors like those of its training. [N, C]"""
+        if len(images.shape) == 3 and self.encoding:
+            images = TensorImages(self.encode(images))
         return predict(self.net, images, self.transform, torch.device("cpu")).exp()
 
+    def encode(self, images: Images) -> Tensor:
+        """The vectors that the network was trained on, of other images. [N, D]"""
+        encoder, made = self.encoder, self.encoding
+        if encoder is None or made is None:
+            raise DataError("this model takes its input as it is; there is nothing to encode")
+        shown, found = redecode(images, encoder.size), []
+        for _, pixels in load_batches(shown, list(torch.arange(len(shown)).split(BATCH))):
+            vectors = encoder.encode(pixels)
+            if made.mirrored:
+                vectors = (vectors + encoder.encode(pixels.flip(3))) / 2
+            found.append(vectors)
+        return torch.cat(found)
 
-def save(folder: Path, net: nn.Module, config: Common, data: DatasetSplits) -> None:
+
+def save(
+    folder: Path, net: nn.Module, config: Common, data: DatasetSplits, transform: Normalise
+) -> None:
     """Write `model.safetensors` and `model.json`."""
     weights = {name: t.detach().cpu().contiguous() for name, t in net.state_dict().items()}
+    if transform.basis is not None:
+        weights[BASIS] = transform.basis.cpu().contiguous()
     write_atomic(folder / "model.safetensors", write_weights(weights))
     write_json(
         folder / "model.json",
@@ -51,6 +96,8 @@ def save(folder: Path, net: nn.Module, config: Common, data: DatasetSplits) -> N
             "mean": list(data.mean),
             "std": list(data.std),
             "crop": config.crop,
+            "dimensions": transform.output_shape(data.train.images.shape)[0],
+            "encoding": data.encoding and asdict(data.encoding),
         },
     )
 
@@ -61,7 +108,13 @@ def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     about = read_json(folder / "model.json")
     try:
         shape, classes = tuple(about["shape"]), tuple(about["classes"])
-        transform = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"])
+        kept = about.get("dimensions")
+        basis = (
+            torch.zeros(shape[0], kept) if len(shape) == 1 and kept not in (None, *shape) else None
+        )
+        transform = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"], basis)
+        made = about.get("encoding")
+        encoding = Encoding(**made) if made else None
         name, width = network or about["network"], about["width"]
         count = about.get("members", 1)
         members = [
@@ -71,7 +124,7 @@ def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
     net = members[0] if count == 1 else Ensemble(*members)
-    return Model(net, classes, shape, transform)
+    return Model(net, classes, shape, transform, encoding)
 
 
 def load(folder: Path | str, network: Builder | None = None) -> Model:
@@ -79,7 +132,10 @@ def load(folder: Path | str, network: Builder | None = None) -> Model:
     folder = Path(folder)
     model, path = load_untrained(folder, network), folder / "model.safetensors"
     try:
-        model.net.load_state_dict(read_weights(path.read_bytes()))
+        weights = read_weights(path.read_bytes())
+        if model.transform.basis is not None:
+            model.transform.basis.copy_(weights.pop(BASIS, torch.empty(0, 0)))
+        model.net.load_state_dict(weights)
     except FileNotFoundError:
         raise RunError(f"there is no {path}; was the run finished?") from None
     except SafetensorError as error:
@@ -100,9 +156,9 @@ def classify(
 
     A row has a file's class, how sure that is, and the probability of every class.
     """
-    if len(model.shape) != 3:
+    if len(model.input_shape) != 3:
         raise DataError("this model is for vectors; it cannot look at image files")
-    channels, side, _ = model.shape
+    channels, side, _ = model.input_shape
     images = FileImages(files, side, channels)
     batches = torch.arange(len(files)).split(batch)
     for index, (pixels, broken) in read_ahead(images.attempt, batches, images.ahead):

@@ -79,7 +79,9 @@ def _find_name(result: Result) -> str:
 def _merge_options(traced: dict[str, Any], model: Model, asked: ReadOptions) -> ReadOptions:
     """How the data are read: as asked for now, or else as they were."""
     known: dict[str, Any] = {
-        key: traced[key] for key in ("size", "limit", "skip_broken") if key in traced
+        key: traced[key]
+        for key in ("size", "limit", "skip_broken", "features", "mirrored")
+        if key in traced
     }
     known["outside"] = tuple(traced.get("outside", ()))
     known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None

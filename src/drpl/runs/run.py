@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from drpl.data.dataset import Dataset, Truth
 from drpl.data.images import Images, TensorImages
+from drpl.data.projection import find_basis
 from drpl.data.transforms import CropFlip, Normalise, Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
@@ -50,7 +51,7 @@ class Context:
         """From an experiment; its truth stays behind."""
         data, config = experiment.data, experiment.config
         images = _move_to(data.train.images, device)
-        still = Normalise(data.mean, data.std, config.crop)
+        still = Normalise(data.mean, data.std, config.crop, find_basis(data, config.dimensions))
         moved: Transform = still  # vectors are neither cropped nor flipped
         if len(images.shape) > 1:
             moved = CropFlip(round(config.padding * images.shape[1]), config.flip, still)

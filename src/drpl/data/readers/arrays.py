@@ -1,6 +1,8 @@
 """Arrays in memory or in an `.npz` file: images or vectors, with labels of any kind."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,19 @@ from torch import Tensor
 from drpl.data.dataset import (
     Dataset,
     DatasetSplits,
+    Encoding,
     Truth,
     check_every_class,
     in_memory,
     statistics,
 )
+from drpl.data.images import FileImages
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
 
 Array = NDArray[Any]
+FROM_ENCODE = ("paths", "paths_test", "encoding")  # what `drpl encode` adds
+SHOWN = 64  # pixels a side of the pictures that vectors were made of
 
 
 def arrays(
@@ -64,16 +70,41 @@ def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSpli
     with explain_data_errors(path), path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
         content = {key: found[key] for key in getattr(found, "files", ())}
-    wanted = {"x", "y"}
-    known = wanted | {"x_test", "y_test", "y_true", "classes"}
+    wanted, optional = {"x", "y"}, ("x_test", "y_test", "y_true", "classes")
+    known = {*wanted, *optional, *FROM_ENCODE}
     if not wanted <= content.keys() or not content.keys() <= known:
         raise DataError(
             f"{path} holds the arrays {', '.join(sorted(content)) or 'none'}; wanted are x and y, "
-            "and if there are any x_test, y_test, y_true, classes"
+            f"and if there are any {', '.join((*optional, *FROM_ENCODE))}"
         )
     if "classes" in content:
         content["classes"] = [str(name) for name in content["classes"]]
-    return arrays(**content, name=path.stem)
+    made = {name: content.pop(name, None) for name in FROM_ENCODE}
+    data = arrays(**content, name=path.stem)
+    train = _with_paths(data.train, made["paths"], path)
+    test = data.test and _with_paths(data.test, made["paths_test"], path)
+    return replace(data, train=train, test=test, encoding=_read_encoding(made["encoding"], path))
+
+
+def _with_paths(part: Dataset, paths: Array | None, file: Path) -> Dataset:
+    """A part with the files that its vectors were made of."""
+    if paths is None:
+        return part
+    if paths.shape != (len(part),):
+        raise DataError(
+            f"{file} has {paths.size} paths for {len(part)} samples; wanted is one each"
+        )
+    names = tuple(map(str, paths))
+    pictures = FileImages(names, SHOWN, 3, file.parent) if len(part.images.shape) == 1 else None
+    return replace(part, paths=names, pictures=pictures)
+
+
+def _read_encoding(text: Array | None, file: Path) -> Encoding | None:
+    """What the vectors were made by."""
+    try:
+        return None if text is None else Encoding(**json.loads(str(text)))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{file}: its array 'encoding' is damaged ({error})") from None
 
 
 def _to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:

@@ -26,7 +26,8 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     shorter sides, a multiple of 8 up to 64). The set is grey if every image is.
     """
     root, read_options = Path(root), read_options or ReadOptions()
-    if read_options.hold in ("auto", "cache") and (found := open_snapshot(root, read_options)):
+    cached = read_options.hold in ("auto", "cache") and not read_options.lazy
+    if cached and (found := open_snapshot(root, read_options)):
         return found
     train_root = root / "train" if (root / "train").is_dir() else root
     test_root = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
@@ -42,7 +43,9 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     test = list_labelled(test_root, classes, root) if test_root else None
     data = from_files(root.resolve().name, root, classes, train, test, read_options)
     tops = [top / name for top in (train_root, test_root) if top for name in classes]
-    save_snapshot(data, root, [top for top in (train_root, test_root, *tops) if top], read_options)
+    if cached:
+        everything = [top for top in (train_root, test_root, *tops) if top]
+        save_snapshot(data, root, everything, read_options)
     return data
 
 
@@ -72,6 +75,8 @@ def from_files(
     if test and test[0]:
         second, more = part(test, "test", first.images.shape)
         notes += more
+    if read_options.lazy:
+        scale = (0.0,) * 3, (1.0,) * 3  # of the vectors it is another one
     return DatasetSplits(name, first, second, *(scale or statistics(first.images)), notes=notes)
 
 

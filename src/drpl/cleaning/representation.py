@@ -1,0 +1,105 @@
+"""Pixels or features: which representation suits the data is measured, not guessed.
+
+A sample's nearest neighbours, itself left out, vote on its label. How often they agree with the
+given one is measured on the pixels and on what a pretrained network makes of them. Wrong labels
+lower both shares alike, so the representation with the higher one knows more of the classes.
+"""
+
+import time
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.images import attempt, redecode
+from drpl.data.sources import ReadOptions, load
+from drpl.detection.neighbours import vote_by_neighbours
+from drpl.encoders.encode import encode_splits
+from drpl.errors import ConfigError
+from drpl.randomness import rng
+from drpl.runs.experiment import AnyData, as_splits
+
+AUTO, NONE = "auto", "none"  # besides the names of encoders
+ENCODER = "lite0"  # what `auto` tries
+SHOWN = 2000  # images that are tried
+SIDE = 16  # pixels: more only tell one photo from another
+NEIGHBOURS = 10
+
+
+@dataclass(frozen=True)
+class Representation:
+    """The data as they are to be trained on, and why so."""
+
+    data: DatasetSplits
+    features: str | None  # the encoder's name
+    notes: tuple[str, ...] = ()
+    speed: float = torch.inf  # images a second that were encoded
+
+
+def represent(data: AnyData, features: str, options: ReadOptions) -> Representation:
+    """Read the data as pixels or as features, as asked for or, with `auto`, as suits them."""
+    asked = replace(options, features=None if features in (AUTO, NONE) else features)
+    if features == NONE or (
+        not isinstance(data, str) and len(as_splits(data).train.images.shape) == 1
+    ):
+        return Representation(_load(data, asked), None)
+    if features != AUTO:
+        return Representation(_encode(data, asked), features)
+    asked = replace(options, features=ENCODER)
+    lazy = _load(data, replace(options, lazy=True))
+    if len(lazy.train.images.shape) == 1:
+        return Representation(lazy, None)
+    try:
+        trial, speed = _try(lazy, asked)
+    except ConfigError as error:
+        note = f"trained on pixels, for features of a pretrained network cannot be had: {error}"
+        return Representation(_load(data, options), None, (note,))
+    shares = {"features": _agree(trial.train.images.load(_every(trial.train)), trial.train.labels)}
+    shares["pixels"] = _agree(_read_pixels(trial.train), trial.train.labels)
+    told = (
+        f"neighbours agree with {shares['features']:.1%} of the labels by the features of "
+        f"{ENCODER}, with {shares['pixels']:.1%} by the pixels"
+    )
+    if shares["features"] <= shares["pixels"]:
+        return Representation(_load(data, options), None, (f"{told}: trained on pixels",))
+    return Representation(
+        encode_splits(lazy, asked), ENCODER, (f"{told}: trained on features",), speed
+    )
+
+
+def _load(data: AnyData, options: ReadOptions) -> DatasetSplits:
+    return load(data, options) if isinstance(data, str) else as_splits(data)
+
+
+def _encode(data: AnyData, options: ReadOptions) -> DatasetSplits:
+    return load(data, options) if isinstance(data, str) else encode_splits(as_splits(data), options)
+
+
+def _try(data: DatasetSplits, options: ReadOptions) -> tuple[DatasetSplits, float]:
+    """Some of the images with their features, and how many were encoded in a second."""
+    count = len(data.train)
+    index = torch.randperm(count, generator=rng("representation"))[:SHOWN].sort().values
+    few = replace(data, train=data.train.select(index), test=None, outside=None)
+    began = time.monotonic()
+    found = encode_splits(few, replace(options, skip_broken=True, progress=None))
+    return found, len(found.train) / (time.monotonic() - began)
+
+
+def _read_pixels(train: Dataset) -> Tensor:
+    """The images of a part, small. [N, 3 * 16 * 16]"""
+    assert train.pictures is not None  # noqa: S101  they were encoded
+    pixels, _ = attempt(redecode(train.pictures, SIDE), _every(train))
+    return pixels.flatten(1).float()
+
+
+def _agree(vectors: Tensor, labels: Tensor) -> float:
+    """The share of samples whose neighbours vote for their label."""
+    scaled = (vectors - vectors.mean(0)) / vectors.std(0).clamp(min=1e-3)
+    classes = int(labels.max()) + 1
+    votes = vote_by_neighbours(scaled, labels, classes, NEIGHBOURS)
+    return float((votes.argmax(1) == labels).double().mean())
+
+
+def _every(train: Dataset) -> Tensor:
+    return torch.arange(len(train))

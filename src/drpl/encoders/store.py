@@ -1,0 +1,138 @@
+"""Features on disk: what an encoder made of an image is computed once.
+
+A store belongs to one encoder at one size. `NAME.rows` holds float16 vectors one after the other,
+`NAME.keys` 16 bytes for each, which say of what image it is: of a file its path, size and time, of
+other images their pixels. Rows are written before their keys, part by part, and only whole pairs
+count, so a kill loses the last part and nothing else. What changed has another key.
+"""
+
+import hashlib
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import torch
+from filelock import FileLock
+from numpy.typing import NDArray
+from torch import Tensor
+
+from drpl.data.images import ComposedImages, FileImages, Images, read_state
+from drpl.errors import DataError
+from drpl.files import explain_write_errors
+
+KEY = 16  # bytes
+HALF = np.dtype(np.float16)
+
+
+class FeatureStore:
+    """The vectors of one encoder, found by the images that they were made of."""
+
+    def __init__(self, folder: Path, name: str, dim: int) -> None:
+        self.dim, self._size = dim, dim * HALF.itemsize
+        self.rows_path, self.keys_path = folder / f"{name}.rows", folder / f"{name}.keys"
+        with explain_write_errors(self.keys_path):
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in (self.rows_path, self.keys_path):
+                path.touch()
+        self._lock = FileLock(folder / f"{name}.lock")  # held by whoever adds to it
+        self._known: dict[bytes, int] = {}
+        self._read_keys()
+
+    def find(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
+        """The row of each image, -1 where there is none yet. [N]"""
+        return np.array([self._known.get(key, -1) for key in keys], np.int64)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone, with all that other processes have added and nothing that a kill left half."""
+        with explain_write_errors(self.rows_path):
+            self._lock.acquire()
+            self._read_keys()
+            os.truncate(self.rows_path, len(self._known) * self._size)
+            os.truncate(self.keys_path, len(self._known) * KEY)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def add(self, keys: Sequence[bytes], vectors: Tensor) -> None:
+        """Append the vectors [B, dim] of images that are not there yet; only while locked."""
+        new = {key: k for k, key in enumerate(keys) if key not in self._known}
+        rows = vectors.numpy()[list(new.values())].astype(HALF)
+        with explain_write_errors(self.rows_path):
+            for path, content in (
+                (self.rows_path, rows.tobytes()),
+                (self.keys_path, b"".join(new)),
+            ):
+                with path.open("ab") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+        for key in new:
+            self._known[key] = len(self._known)
+
+    def _read_keys(self) -> None:
+        """All keys whose rows are whole."""
+        packed = self.keys_path.read_bytes()
+        count = min(len(packed) // KEY, self.rows_path.stat().st_size // self._size)
+        self._known = {packed[k * KEY : (k + 1) * KEY]: k for k in range(count)}
+        if len(self._known) < count:
+            raise DataError(f"{self.keys_path} is damaged: it has a key twice; delete it")
+
+
+class StoredVectors:
+    """Rows of feature stores, read when they are asked for; of several, their mean."""
+
+    ahead = 2
+
+    def __init__(self, sources: Sequence[tuple[Path, NDArray[np.int64]]], dim: int) -> None:
+        self.rows = [rows for _, rows in sources]
+        self.shape: tuple[int, ...] = (dim,)
+        self._files = [path.open("rb", buffering=0) for path, _ in sources]
+        self._lock = Lock()
+        for file in self._files:
+            weakref.finalize(self, file.close)
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    def load(self, index: Tensor) -> Tensor:
+        """float32 [B, D]. Read, not mapped: see `data.images.PackedImages`."""
+        total = np.zeros((len(index), *self.shape), np.float32)
+        vectors = np.empty((len(index), *self.shape), HALF)
+        size = self.shape[0] * HALF.itemsize
+        for file, rows in zip(self._files, self.rows, strict=True):
+            with self._lock:
+                for vector, row in zip(vectors, rows[index.cpu().numpy()].tolist(), strict=True):
+                    file.seek(row * size)
+                    if file.readinto(vector) != size:
+                        raise DataError(f"{file.name} was cut short while it was read; run again")
+            total += vectors
+        return torch.from_numpy(total / len(self.rows))
+
+
+def make_keys(images: Images, index: Tensor) -> list[bytes]:
+    """16 bytes for each image that are others for another image."""
+    if isinstance(images, ComposedImages):
+        keys = [b""] * len(index)
+        for source, place, inner in images.locate(index):
+            for at, key in zip(place.tolist(), make_keys(source, inner), strict=True):
+                keys[at] = key
+        return keys
+    if isinstance(images, FileImages):
+        root = Path(images.root).resolve()
+        paths = [os.path.join(root, images.paths[i]) for i in index.tolist()]  # noqa: PTH118
+        return [_hash(os.fsencode(path), repr(read_state(path)).encode()) for path in paths]
+    pixels = images.load(index).numpy()
+    return [_hash(str(image.shape).encode(), image.tobytes()) for image in pixels]
+
+
+def _hash(*contents: bytes) -> bytes:
+    hashed = hashlib.blake2b(digest_size=KEY)
+    for content in contents:
+        hashed.update(content + b"\0")
+    return hashed.digest()
