@@ -118,7 +118,8 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
     with Display(quiet=asked.quiet) as display:
         options = replace(options, progress=display.follow("encode"))
         if (folder / PLAN).exists():
-            return Choice.load(folder / PLAN, data, options)
+            kept = Choice.load(folder / PLAN, data, options)
+            return replace(kept, seeds=asked.repeats or kept.seeds)
         found = represent(data, asked.features, options)
         display.notes(found.notes)
         left = asked.seconds - (time.monotonic() - began)
