@@ -22,7 +22,7 @@ from drpl.runs.experiment import AnyData, as_splits
 
 AUTO, NONE = "auto", "none"  # besides the names of encoders
 ENCODER = "lite0"  # what `auto` tries
-SHOWN = 2000  # images that are tried
+SHOWN = 1000  # images that are tried
 SIDE = 16  # pixels: more only tell one photo from another
 NEIGHBOURS = 10
 

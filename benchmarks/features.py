@@ -1,0 +1,173 @@
+"""Wrong labels that people made, found on pretrained features: DRPL, cleanlab, small loss, k-NN.
+
+    python benchmarks/features.py --data-dir FOLDER [--labels worse_label ...] [--seeds 1 2 3]
+
+CIFAR-10N, the first 20,000 training images as vectors of the encoder `lite0`; everyone sees the
+same vectors. What is finished is kept in the folder of `--out` and not done again.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from cleanlab.rank import get_label_quality_scores
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+import drpl
+from drpl.data.dataset import DatasetSplits
+from drpl.data.sources import ReadOptions, load
+from drpl.detection.neighbours import vote_by_neighbours
+from drpl.files import read_json, write_atomic, write_json
+from drpl.report.table import to_csv
+from drpl.runs import model
+from drpl.runs.execute import list_versions
+
+IMAGES, FOLDS, NEIGHBOURS = 20_000, 5, 100
+LABELS = ("worse_label", "random_label1", "aggre_label")
+RESULTS = Path("benchmarks/results/humans")
+
+Scores = dict[str, np.ndarray[Any, Any]]
+Found = tuple[Scores, float | None]  # scores by name, and the model's test accuracy
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description="Human label noise on pretrained features.")
+    words.add_argument("--out", type=Path, default=Path("runs/features"), help="the runs")
+    words.add_argument("--data-dir", type=Path, help="where the data sets are")
+    words.add_argument("--labels", nargs="+", default=LABELS)
+    words.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    asked = words.parse_args()
+    for labels in asked.labels:
+        data = read(labels, asked.data_dir)
+        for seed in asked.seeds:
+            for name, find in DETECTORS.items():
+                measure(asked.out / labels / f"seed-{seed}" / name, data, seed, find)
+    rows = list(collect(asked.out))
+    write_atomic(RESULTS / "features.csv", to_csv(pd.DataFrame(rows)))
+    about = {"command": "python benchmarks/features.py", "images": IMAGES, "encoder": "lite0"}
+    seconds = round(sum(row["seconds"] for row in rows))
+    write_json(
+        RESULTS / "features.json", {**about, "seconds": seconds, "versions": list_versions()}
+    )
+    print(pd.DataFrame(rows).groupby(["labels", "detector"]).mean(numeric_only=True).to_string())
+
+
+def read(labels: str, data_dir: Path | None) -> DatasetSplits:
+    """The first images with one set of human labels, as vectors."""
+    data = load(f"cifar10n:{labels}", ReadOptions(data_dir=data_dir))
+    few = replace(data, train=data.train.select(torch.arange(IMAGES)))
+    return drpl.encode(few, "lite0")
+
+
+def measure(
+    out: Path, data: DatasetSplits, seed: int, find: Callable[[DatasetSplits, int, Path], Found]
+) -> None:
+    """Let a detector score all labels, and keep how well it did."""
+    if (out / "scores.json").exists():
+        return
+    truth = data.train.truth
+    assert truth is not None
+    wrong = truth.is_noisy(data.train.labels).numpy()
+    began = time.monotonic()
+    scores, accuracy = find(data, seed, out)
+    seconds = time.monotonic() - began
+    rows = {name: {**judge(values, wrong), "accuracy": accuracy} for name, values in scores.items()}
+    write_json(out / "scores.json", {"seconds": seconds, "scores": rows})
+    print(out, rows, f"{seconds:.0f} s", flush=True)
+
+
+def judge(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[str, float]:
+    """How well the scores tell wrong labels from right ones."""
+    top = np.argsort(-scores, kind="stable")[: wrong.sum()]
+    return {
+        "auroc": float(roc_auc_score(wrong, scores)),
+        "average precision": float(average_precision_score(wrong, scores)),
+        "precision": float(wrong[top].mean()),
+    }
+
+
+def collect(out: Path) -> Iterator[dict[str, Any]]:
+    """A row for each label set, seed and score."""
+    for path in sorted(out.glob("*/*/*/scores.json")):
+        labels, seed, _, _ = path.relative_to(out).parts
+        found = read_json(path)
+        for name, figures in found["scores"].items():
+            about = {"labels": labels, "seed": int(seed.removeprefix("seed-")), "detector": name}
+            yield {**about, **figures, "seconds": round(found["seconds"], 1)}
+
+
+def by_drpl(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """The mean loss of both stages, as `drpl clean` takes it with one seed."""
+    result = drpl.train(data, settings={"pool": True}, seed=seed, out=out / "run", quiet=True)
+    with np.load(out / "run" / "splits" / "pooled.npz") as split:
+        return {"DRPL": split["losses"]}, result.accuracy["last"]
+
+
+def by_loss(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Plain training: the last loss, the mean over the second half, and the mean margin (AUM)."""
+    result = drpl.train(data, method="cross_entropy", seed=seed, out=out / "run", quiet=True)
+    with np.load(next((out / "run" / "evidence").glob("*.npz"))) as seen:
+        scores = {
+            "small loss, last epoch": seen["losses"][-1],
+            "small loss, mean of epochs": seen["mean_losses"],
+            "AUM": -seen["mean_margins"],
+        }
+    return scores, result.accuracy["last"]
+
+
+def by_neighbours(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """How far the best other label leads among the nearest others; no seed matters."""
+    images, labels = data.train.images, data.train.labels
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    vectors = (images.load(torch.arange(len(labels))) - mean) / std
+    votes = vote_by_neighbours(vectors, labels, len(data.train.classes), NEIGHBOURS)
+    own = votes.gather(1, labels[:, None]).squeeze(1)
+    lead = votes.scatter(1, labels[:, None], -1.0).amax(1) - own
+    return {"k-NN vote": lead.numpy()}, None
+
+
+def by_regression(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Cleanlab on predictions of a logistic regression for samples that it has not seen."""
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    x = ((data.train.images.load(torch.arange(len(data.train))) - mean) / std).numpy()
+    y = data.train.labels.numpy()
+    probs = np.zeros((len(y), len(data.train.classes)), np.float32)
+    for known, new in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(x, y):
+        fitted = LogisticRegression(max_iter=100, tol=1e-3).fit(x[known], y[known])
+        probs[new] = fitted.predict_proba(x[new])
+    return {"cleanlab, logistic regression": -get_label_quality_scores(y, probs)}, None
+
+
+def by_folds(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Cleanlab on predictions of the same network as DRPL's, in five folds."""
+    y = data.train.labels.numpy()
+    probs = np.zeros((len(y), len(data.train.classes)))
+    for k, (known, new) in enumerate(
+        StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
+    ):
+        part = replace(data, train=data.train.select(torch.from_numpy(known)), test=None)
+        place = out / f"fold-{k}"
+        drpl.train(part, method="cross_entropy", seed=seed, out=place, quiet=True)
+        unseen = data.train.select(torch.from_numpy(new)).images
+        probs[new] = model.load(place).predict(unseen).numpy()
+    return {"cleanlab, same network": -get_label_quality_scores(y, probs)}, None
+
+
+DETECTORS = {
+    "drpl": by_drpl,
+    "loss": by_loss,
+    "neighbours": by_neighbours,
+    "regression": by_regression,
+    "folds": by_folds,
+}
+
+if __name__ == "__main__":
+    main()
