@@ -25,6 +25,7 @@ ENCODER = "lite0"  # what `auto` tries
 SHOWN = 1000  # images that are tried
 SIDE = 16  # pixels: more only tell one photo from another
 NEIGHBOURS = 10
+SMALLEST = 64  # pixels a side that an encoder can make something of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def represent(data: AnyData, features: str, options: ReadOptions) -> Representat
         return Representation(_load(data, asked), None)
     if features != AUTO:
         return Representation(_encode(data, asked), features)
-    asked = replace(options, features=ENCODER)
+    size = options.size if (options.size or 0) >= SMALLEST else None  # else it is for pixels only
+    asked = replace(options, features=ENCODER, size=size)
     lazy = _load(data, replace(options, lazy=True))
     if len(lazy.train.images.shape) == 1:
         return Representation(lazy, None)
