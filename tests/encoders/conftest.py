@@ -1,4 +1,4 @@
-"""One `lite0` for all tests: to convert it for onnxruntime takes half a minute."""
+"""One `lite0` for all tests, converted for onnxruntime once."""
 
 from pathlib import Path
 

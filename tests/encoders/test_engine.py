@@ -62,4 +62,4 @@ def test_batches_become_smaller_where_memory_ends() -> None:
     net = Hungry()
     pixels = torch.arange(7, dtype=torch.uint8).view(7, 1, 1, 1).expand(7, 3, 2, 2)
     assert run_by_torch(net, torch.device("cpu"))(pixels)[:, 0].tolist() == list(range(7))
-    assert net.seen == [7, 7, 7, 7, 2, 2, 2, 1]  # asked for 32, 16, 8, 4 and then 2 at a time
+    assert net.seen == [7, 7, 7, 4, 2, 2, 2, 1]  # asked for 32, 16, 8, 4 and then 2 at a time

@@ -53,7 +53,6 @@ def test_onnxruntime_gives_what_torch_gives(lite0: Encoder) -> None:
     assert torch.equal(lite0.encode(pixels[33:]), found[33:])  # whatever is beside it
 
 
-@pytest.mark.slow
 def test_onnxruntime_gives_what_torch_gives_of_lite2(tmp_path: Path) -> None:
     found = load_encoder("lite2", size=64, cache=tmp_path)
     assert isinstance(found.net, ImageNetwork)
