@@ -133,7 +133,7 @@ def test_another_model_or_scaling_has_another_fingerprint(tmp_path: Path) -> Non
 
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:
-    path = write_model(tmp_path / "model.onnx", metadata={"note": "see weights.bin"})
+    path = write_model(tmp_path / "model.onnx", metadata={"location": "weights.bin"})
     np.zeros(4).tofile(tmp_path / "other.bin")
     first = load_encoder(f"onnx:{path}").weights
     np.zeros(4).tofile(tmp_path / "weights.bin")

@@ -128,9 +128,11 @@ class _Input:
 
 
 def _list_beside(path: Path, content: bytes) -> Iterator[bytes]:
-    """Sizes and times of the files beside a model that it names: they hold its weights."""
+    """Sizes and times of the files beside a model that hold its weights."""
     for other in sorted(path.parent.iterdir()):
-        if other != path and os.fsencode(other.name) in content:
+        name = os.fsencode(other.name)
+        # So a model says where tensors are: a key, and a value with its length in front.
+        if b"location\x12" + bytes([len(name)]) + name in content:
             yield repr((other.name, read_state(str(other)))).encode()
 
 

@@ -5,6 +5,7 @@ store. The machines must see the files, and the working folder, under the same n
 """
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -38,7 +39,13 @@ def encode_on_cluster(
 
     A part whose worker was lost is done again by another one.
     """
+    files = [list_files(images, part) for part in parts]
+    if None in files:
+        raise ConfigError(
+            "the engine ray spreads image files, and these images are in arrays; leave it out"
+        )
     try:
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it says much that is no trouble
         import ray
         import ray.data
     except ImportError:
@@ -47,16 +54,12 @@ def encode_on_cluster(
         ) from None
     if not parts:
         return
-    files = [list_files(images, part) for part in parts]
-    if None in files:
-        raise ConfigError(
-            "the engine ray spreads image files, and these images are in arrays; leave it out"
-        )
     own = not ray.is_initialized()
     if own:
         address = os.environ.get("RAY_ADDRESS")
         more = {} if address else {"include_dashboard": False}
         ray.init(address or "local", log_to_driver=False, logging_level="error", **more)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -67,7 +70,7 @@ def encode_on_cluster(
             _Worker,
             fn_constructor_args=(load, os.getcwd(), encoder.weights, list(views)),  # noqa: PTH109
             num_cpus=1,
-            concurrency=(1, min(most, len(rows))),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(most, len(rows))),
         )
         for row in made.iter_rows():
             yield _unpack(row, parts, views, encoder)
