@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ def test_a_large_image_in_bands_is_like_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, channels: int
 ) -> None:
     path = str(tmp_path / "x.png")
-    image = paint(mode)
-    image.save(path, **({"transparency": 3} if "with" in mode else {}))
+    more: dict[str, Any] = {"transparency": 3} if "with" in mode else {}
+    paint(mode).save(path, **more)
     whole = decode(path, 8, channels).astype(int)
     monkeypatch.setattr(decoding, "LARGE", 2_000)
     monkeypatch.setattr(decoding, "BAND", 3_000)

@@ -373,8 +373,7 @@ finally:
 def measure_peak(where: Path, images: int) -> int:
     """Megabytes that encoding takes at most."""
     draw_folder(where / str(images), images)
-    nodes = (("Flatten", {}),)  # vectors of 768 numbers
-    write_model(where / "long.onnx", nodes=nodes)
+    write_model(where / "long.onnx", nodes=[("Flatten", {})])  # vectors of 768 numbers
     words = ("encode", images, "--encoder", "onnx:long.onnx", "--quiet", "-o", f"{images}.npz")
     return int(finish(start(MEASURED, *words, where=where)).split()[-1])
 

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -47,8 +48,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save(folder: Path, kind: str, about: dict[str, Any] = PROCESSOR) -> Any:
     """A model of transformers with random weights, in a folder."""
-    import transformers
-
+    transformers: Any = import_module("transformers")
     torch.manual_seed(1)
     if kind == "CLIP":
         words = {**SMALL, "vocab_size": 9, "max_position_embeddings": 4, "bos_token_id": 0}

@@ -14,6 +14,7 @@ from drpl.encoders.encoder import Encoder, ImageNetwork, load_encoder
 from drpl.encoders.engine import run_by_torch
 from drpl.encoders.lite import RELEASES, find_weights, load_weights, start_pretrained
 from drpl.errors import ConfigError, DataError
+from drpl.networks.efficientnet_lite import lite0 as lite0_network
 
 CPU = torch.device("cpu")
 
@@ -92,11 +93,11 @@ def test_weights_that_are_not_there(
 
 
 def test_a_network_starts_pretrained() -> None:
-    net = lite.lite0((3, 64, 64), 5, 0)
+    net = lite0_network((3, 64, 64), 5, 0)
     fresh = net.classify.weight.clone()
     assert start_pretrained(net, "lite0") is net
     stored = torch.load(find_weights("lite0"), weights_only=True)
-    assert torch.equal(net.stem[0].weight, next(iter(stored.values())))
+    assert torch.equal(net.state_dict()["stem.0.weight"], next(iter(stored.values())))
     assert torch.equal(net.classify.weight, fresh)
 
 
@@ -104,4 +105,4 @@ def test_networks_that_cannot_start_pretrained() -> None:
     with pytest.raises(ConfigError, match="no pretrained weights for network 'linear'"):
         start_pretrained(torch.nn.Linear(2, 2), "linear")
     with pytest.raises(ConfigError, match="for images of three channels"):
-        load_weights(lite.lite0((1, 64, 64), 5, 0), "lite0")
+        load_weights(lite0_network((1, 64, 64), 5, 0), "lite0")

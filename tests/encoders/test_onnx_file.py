@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def test_a_size_that_the_model_does_not_take(tmp_path: Path) -> None:
 
 
 def test_values_that_are_not_finite(tmp_path: Path) -> None:
-    nodes = (("GlobalAveragePool", {}), ("Flatten", {}), ("Log", {}))
+    nodes = [(name, dict[str, Any]()) for name in ("GlobalAveragePool", "Flatten", "Log")]
     path = write_model(tmp_path / "model.onnx", nodes=nodes)
     with pytest.raises(ConfigError, match="gives values that are not finite"):
         load_encoder(f"onnx:{path}").encode(torch.zeros(2, 3, 16, 16, dtype=torch.uint8))

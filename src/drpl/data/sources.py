@@ -96,6 +96,7 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
         if len(data.train.images.shape) != 3:
             raise DataError(f"{what} holds vectors; there are no images to make features of")
         data = ENCODE.load()(data, read_options)
+        check_every_class(data.train.labels, data.train.classes)  # of what could be read
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
     origin = Origin(what, replace(read_options, progress=None, engine="local", lazy=False))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drpl.data.dataset import Dataset, DatasetSplits, Encoding, check_every_class, statistics
+from drpl.data.dataset import Dataset, DatasetSplits, Encoding, statistics
 from drpl.data.images import (
     Broken,
     Images,
@@ -76,7 +76,6 @@ def encode_splits(data: DatasetSplits, read_options: ReadOptions) -> DatasetSpli
     train = found["train"]
     if train is None:
         raise DataError(f"{data.name} has no images for training")
-    check_every_class(train.labels, train.classes)  # of what could be read
     mean, std = statistics(train.images)
     return replace(
         data,
