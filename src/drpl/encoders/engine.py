@@ -113,7 +113,7 @@ def _export(net: nn.Module, size: int) -> bytes:
         torch.onnx.export(
             net,
             (example,),
-            made,  # type: ignore[arg-type]  files in memory are allowed too
+            made,  # type: ignore[arg-type]  # files in memory are allowed too
             dynamo=False,
             input_names=["pixels"],
             dynamic_axes={"pixels": {0: "images"}},

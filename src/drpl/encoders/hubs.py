@@ -136,7 +136,7 @@ def _offline(download: bool) -> Iterator[None]:
         yield
         return
 
-    def refuse(url: str, *rest: object, **more: object) -> None:
+    def refuse(url: str, *rest: object, **named: object) -> None:
         raise ConfigError(f"{url} is asked only with --download")
 
     before = os.environ.get("HF_HUB_OFFLINE")
