@@ -9,10 +9,10 @@ from math import prod
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from drpl.config.compose import PRESETS
 from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.decoding import open_file
 from drpl.errors import DrplError
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Plan, Speeds, dry_run
@@ -80,7 +80,7 @@ def _describe_files(root: Path, paths: Sequence[str]) -> Iterator[tuple[str, str
     sizes: list[tuple[int, int]] = []
     modes: Counter[str] = Counter()
     for path in paths[:: max(1, len(paths) // 2000)]:
-        with Image.open(root / path) as image:
+        with open_file(root / path) as image:
             sizes.append(image.size)
             modes[f"{image.format} {image.mode}"] += 1
     widths, heights = zip(*sizes, strict=True)

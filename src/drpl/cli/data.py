@@ -1,4 +1,4 @@
-"""The commands on data sets: `noise`, `confusion`, `doctor` and `list`."""
+"""The commands on data sets: `noise`, `confusion`, `doctor`, `encode` and `list`."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import typer
 
 from drpl.cli.app import app, stoppable
 from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
-from drpl.data.sources import ReadOptions
+from drpl.data.sources import Engine, ReadOptions
 from drpl.registry import Entry
 
 
@@ -115,20 +115,25 @@ def encode(
     encoder: Annotated[str, typer.Option(help="A name from `drpl list encoders`.")] = "lite0",
     *,
     read_options: ReadOptions,
+    engine: Annotated[Engine, typer.Option(help="Who encodes; ray is a cluster.")] = "local",
     quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Write the vectors that a pretrained network makes of images."""
+    from drpl.encoders.encode import check_ending, write_features
     from drpl.encoders.encode import encode as make_vectors
-    from drpl.encoders.encode import write_features
     from drpl.runs.display import Display
 
+    check_ending(out)
     with stoppable(), Display(quiet=quiet) as display:
-        options = replace(read_options, progress=display.follow("encode"))
+        # The vectors go from the store to the file; no more than a part is in memory.
+        options = replace(read_options, engine=engine, progress=display.follow("encode"), memory=0)
         made = make_vectors(data, encoder, mirrored=options.mirrored, read_options=options)
         display.notes(made.notes)
         write_features(made, out)
+    next_one = [out] if out.suffix == ".npz" else [data, "--features", out]
+    again = shlex.join(["drpl", "train", *map(str, next_one)])
     dim = made.train.images.shape[0]
-    typer.echo(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: drpl train {out}")
+    typer.echo(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: {again}")
 
 
 Kind = Literal[

@@ -257,6 +257,22 @@ def redecode(images: Images, side: int) -> Images:
     return ComposedImages(sources, rows, (3, side, side))
 
 
+def list_files(images: Images, index: Tensor) -> list[str] | None:
+    """The file of each image at `index`; None where some have no file of their own."""
+    if isinstance(images, FileImages):
+        return [os.path.join(images.root, images.paths[i]) for i in index.tolist()]  # noqa: PTH118
+    if not isinstance(images, ComposedImages):
+        return None
+    found = [""] * len(index)
+    for source, place, inner in images.locate(index):
+        files = list_files(source, inner)
+        if files is None:
+            return None
+        for at, file in zip(place.tolist(), files, strict=True):
+            found[at] = file
+    return found
+
+
 def select(images: Images, index: Tensor) -> Images:
     """The images at `index`; those in memory stay there as one tensor."""
     if isinstance(images, TensorImages):

@@ -44,7 +44,7 @@ from drpl.errors import DataError
 from drpl.files import digest, open_atomic, write_arrays
 
 CACHE = Path(".drpl-cache")
-MARK = b"drplimg1"  # another number when files are decoded to other pixels
+MARK = b"drplimg2"  # another number when files are decoded to other pixels
 TAIL = 8 + len(MARK)  # bytes: length of the JSON, mark
 FEW = 5_000  # files that are compared when a set is opened, in a fraction of a second
 LARGEST = 64  # pixels a side, unless the user asks for more

@@ -40,6 +40,7 @@ FILES = {
 
 
 Hold = Literal["auto", "memory", "cache", "files"]
+Engine = Literal["local", "ray"]
 Progress = Callable[[int, int], None]  # (images that are done, all of them)
 
 
@@ -60,6 +61,7 @@ class ReadOptions:
     features: str | None = None  # an encoder that makes vectors of the images; `size` is then its
     mirrored: bool = False  # whether features are means over an image and its mirror image
     progress: Progress | None = field(default=None, compare=False)  # called while encoding
+    engine: Engine = field(default="local", compare=False)  # who encodes: this process, a cluster
     lazy: bool = False  # whether files are left unread, as for an encoder that decodes them itself
 
     def __post_init__(self) -> None:
@@ -94,9 +96,10 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
         if len(data.train.images.shape) != 3:
             raise DataError(f"{what} holds vectors; there are no images to make features of")
         data = ENCODE.load()(data, read_options)
+        check_every_class(data.train.labels, data.train.classes)  # of what could be read
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
-    origin = Origin(what, replace(read_options, progress=None, lazy=False))
+    origin = Origin(what, replace(read_options, progress=None, engine="local", lazy=False))
     return replace(data, origin=origin)
 
 

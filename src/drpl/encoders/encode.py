@@ -1,10 +1,12 @@
 """Images to vectors: `drpl encode`, `drpl.encode`, and every data set that is read as features."""
 
 import json
+import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -13,17 +15,27 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, Encoding, statistics
-from drpl.data.images import Broken, Images, TensorImages, attempt, read_ahead, redecode
+from drpl.data.images import (
+    Broken,
+    Images,
+    TensorImages,
+    attempt,
+    list_files,
+    read_ahead,
+    redecode,
+)
 from drpl.data.pixel_store import CACHE, check_broken, fits
 from drpl.data.sources import ReadOptions, load
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.encoders.own_features import is_features_file, with_features
+from drpl.encoders.ray_engine import Made, encode_on_cluster, encode_views
 from drpl.encoders.store import HALF, FeatureStore, StoredVectors, make_keys
 from drpl.errors import ConfigError, DataError
 from drpl.files import open_atomic, slugify
 
 PART = 256  # images that are stored together: what a kill loses at most
 LOOKED_UP = 4096  # images whose keys are made together
+LONGEST = 60  # signs of an encoder's name in that of its store
 
 
 def encode(
@@ -57,11 +69,9 @@ def encode_splits(data: DatasetSplits, read_options: ReadOptions) -> DatasetSpli
     if is_features_file(name):
         return with_features(data, Path(name))
     folder = (read_options.cache or CACHE) / "features"
-    encoder = load_encoder(
-        name, size=read_options.size, download=read_options.download, cache=folder
-    )
     parts = {"train": data.train, "test": data.test, "outside": data.outside}
-    job = _Job(encoder, folder, read_options, sum(len(part) for part in parts.values() if part))
+    job = _Job(name, folder, read_options, sum(len(part) for part in parts.values() if part))
+    encoder = job.encoder
     found = {name: part and job.encode(part) for name, part in parts.items()}
     train = found["train"]
     if train is None:
@@ -76,7 +86,7 @@ def encode_splits(data: DatasetSplits, read_options: ReadOptions) -> DatasetSpli
         std=std,
         notes=data.notes + tuple(job.notes),
         origin=data.origin
-        and replace(data.origin, read_options=replace(read_options, progress=None)),
+        and replace(data.origin, read_options=replace(read_options, progress=None, engine="local")),
         encoding=Encoding(encoder.name, encoder.size, read_options.mirrored, encoder.weights),
     )
 
@@ -84,17 +94,23 @@ def encode_splits(data: DatasetSplits, read_options: ReadOptions) -> DatasetSpli
 class _Job:
     """The encoding of one data set, part after part."""
 
-    def __init__(
-        self, encoder: Encoder, folder: Path, read_options: ReadOptions, total: int
-    ) -> None:
-        self.encoder, self.read_options = encoder, read_options
+    def __init__(self, name: str, folder: Path, read_options: ReadOptions, total: int) -> None:
+        self.load = partial(  # also for other machines
+            load_encoder,
+            name,
+            size=read_options.size,
+            download=read_options.download,
+            cache=folder,
+        )
+        self.encoder: Encoder = self.load()
+        self.read_options = read_options
         self.done, self.total, self.notes = 0, total, list[str]()
-        name = f"{slugify(encoder.name)}-{encoder.size}-{encoder.weights}"
-        plain: Callable[[Tensor], Tensor] = lambda pixels: pixels  # noqa: E731
-        self.stores = [(FeatureStore(folder, name, encoder.dim), plain)]
-        if read_options.mirrored:
-            mirror = FeatureStore(folder, f"{name}-mirrored", encoder.dim)
-            self.stores.append((mirror, lambda pixels: pixels.flip(3)))
+        stem = f"{slugify(name)[-LONGEST:]}-{self.encoder.size}-{self.encoder.weights}"
+        views = {stem: False} | ({f"{stem}-mirrored": True} if read_options.mirrored else {})
+        self.stores = [
+            (FeatureStore(folder, store, self.encoder.dim), mirrored)
+            for store, mirrored in views.items()
+        ]
 
     def encode(self, dataset: Dataset) -> Dataset:
         """A part with vectors for images, without those that cannot be read."""
@@ -102,7 +118,8 @@ class _Job:
         keys = [key for index in every for key in make_keys(dataset.images, index)]
         missing = self._find_missing(keys)
         self._advance(len(keys) - len(missing))
-        broken = self._fill(dataset.images, keys, missing) if len(missing) else {}
+        unread = self._fill(dataset.images, keys, missing) if len(missing) else {}
+        broken = {i: unread[key] for i, key in enumerate(keys) if key in unread}
         check_broken(broken, len(dataset), self.read_options)
         self.notes += [f"left out {why}" for why in broken.values()]
         whole = torch.tensor([i for i in range(len(keys)) if i not in broken])
@@ -114,24 +131,47 @@ class _Job:
             vectors = TensorImages(vectors.load(torch.arange(len(vectors))))
         return replace(left, images=vectors, pictures=left.images)
 
-    def _fill(self, images: Images, keys: list[bytes], missing: Tensor) -> Broken:
-        """Encode what is missing, and store it part by part; what cannot be read."""
-        shown, broken = redecode(images, self.encoder.size), Broken()
+    def _fill(self, images: Images, keys: list[bytes], missing: Tensor) -> dict[bytes, str]:
+        """Encode what is missing, and store it part by part; the keys of what cannot be read."""
+        unread: dict[bytes, str] = {}
         with ExitStack() as locks:
             for store, _ in self.stores:
                 locks.enter_context(store.locked())
             left = self._find_missing(keys)  # another process may have done some
             self._advance(len(missing) - len(left))
-            for index, (pixels, bad) in read_ahead(
-                lambda part: attempt(shown, part), left.split(PART), 2
-            ):
-                broken |= bad
+            lacking = [keys[i] for i in left.tolist()]
+            todo = [(store, view) for store, view in self.stores if (store.find(lacking) < 0).any()]
+            parts = left.split(PART) if len(left) else ()
+            for index, vectors, bad in self._encode_parts(images, parts, [v for _, v in todo]):
+                unread |= {keys[i]: why for i, why in bad.items()}
                 own = [keys[i] for i in index.tolist() if i not in bad]
-                for store, turn in self.stores:
-                    if len(own) and (store.find(own) < 0).any():
-                        store.add(own, self.encoder.encode(turn(pixels)))
+                for (store, _), made in zip(todo, vectors, strict=True):
+                    store.add(own, made)
                 self._advance(len(index))
-        return broken
+                if bad:
+                    self._check_folders(images, bad)
+        return unread
+
+    def _encode_parts(
+        self, images: Images, parts: Sequence[Tensor], views: list[bool]
+    ) -> Iterator[Made]:
+        """Each part, in any order, with the vectors of its views and what cannot be read."""
+        if self.read_options.engine == "ray":
+            yield from encode_on_cluster(self.load, self.encoder, images, parts, views)
+            return
+        shown = redecode(images, self.encoder.size)
+        for index, (pixels, bad) in read_ahead(lambda part: attempt(shown, part), parts, 2):
+            yield index, encode_views(self.encoder, pixels, views), bad
+
+    def _check_folders(self, images: Images, broken: Broken) -> None:
+        """Raise if files cannot be read because their folder is gone: that is no broken file."""
+        for file in list_files(images, torch.tensor(list(broken))) or ():
+            folder = Path(file).parent
+            if not folder.is_dir():
+                raise DataError(
+                    f"the folder {folder} is no longer there; what was encoded is kept, so run the "
+                    "same command again when it is back"
+                )
 
     def _find_missing(self, keys: list[bytes]) -> Tensor:
         """Which images have no vector yet, each image once. [M]"""
@@ -145,10 +185,15 @@ class _Job:
             self.read_options.progress(min(self.done, self.total), self.total)
 
 
-def write_features(data: DatasetSplits, path: Path) -> None:
-    """Write encoded data as `.npz`, which `drpl train` takes, or their vectors alone as `.npy`."""
+def check_ending(path: Path) -> None:
+    """Raise unless features can be written to a file of that name."""
     if path.suffix not in (".npz", ".npy"):
         raise ConfigError(f"{path} should end in .npz, or in .npy for the vectors alone")
+
+
+def write_features(data: DatasetSplits, path: Path) -> None:
+    """Write encoded data as `.npz`, which `drpl train` takes, or their vectors alone as `.npy`."""
+    check_ending(path)
     with open_atomic(path) as file:
         if path.suffix == ".npy":
             _write_vectors(file, data.train.images)
@@ -170,10 +215,9 @@ def _list_arrays(data: DatasetSplits) -> Iterator[tuple[str, "np.ndarray | Image
             continue
         yield f"x{ending}", part.images
         yield f"y{ending}", part.labels.numpy()
-        if part.paths:
-            root = Path(data.origin.what) if data.origin else Path()
-            root = root if root.is_dir() else root.parent
-            yield f"paths{ending}", np.array([str((root / p).resolve()) for p in part.paths])
+        files = list_files(part.pictures, torch.arange(len(part))) if part.pictures else None
+        if files:
+            yield f"paths{ending}", np.array([os.path.realpath(file) for file in files])
     yield "classes", np.array(data.train.classes)
     if truth := data.train.truth:
         yield "y_true", torch.where(truth.in_distribution, truth.labels, -1).numpy()

@@ -93,8 +93,8 @@ def load_encoder(
     Hubs are asked for weights only with `download`. `cache` is where the file for onnxruntime is
     kept between calls.
     """
-    kind, _, what = name.partition(":")
-    if not what and name not in ENCODERS:
-        find("encoder", name, ENCODERS)
-    build = find("encoder", f"{kind}:" if what else name, ENCODERS).load()
+    kind, colon, what = name.partition(":")
+    build = find("encoder", f"{kind}{colon}", ENCODERS).load()
+    if colon and not what:
+        raise ConfigError(f"{name} wants a name or a file behind the colon")
     return build(what or name, size, device or torch.device("cpu"), download, cache)  # type: ignore[no-any-return]

@@ -1,5 +1,6 @@
 """What runs an encoder: onnxruntime on CPUs where it is installed, torch elsewhere."""
 
+import io
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from torch import Tensor, nn
 
 from drpl.errors import ConfigError
-from drpl.files import write_atomic
+from drpl.files import explain_write_errors, write_atomic
 
 BATCH = 32  # images at once on a CPU: more only take memory
 LARGEST = 512  # on a GPU
-NEEDED = ("onnx", "onnxruntime", "onnxscript")
+NEEDED = ("onnx", "onnxruntime")
 
 Function = Callable[[Tensor], Tensor]
 
@@ -26,7 +28,14 @@ def choose_engine(
 ) -> Function:
     """The fastest way to run the network here on uint8 [B, 3, size, size]."""
     if device.type == "cpu" and all(find_spec(package) for package in NEEDED):
-        return run_by_onnxruntime(_convert(net, name, size, cache))
+        path = cache / f"{name}-{size}.onnx" if cache else None
+        try:
+            return run_by_onnxruntime(_convert(net, size, path))
+        except ConfigError:
+            if path is None:
+                raise
+            path.unlink(missing_ok=True)  # it was damaged since it was made
+            return run_by_onnxruntime(_convert(net, size, path))
     return run_by_torch(net, device)
 
 
@@ -84,21 +93,32 @@ def open_session(content: bytes | str) -> Any:
         raise ConfigError(f"onnxruntime cannot run this model: {reason}") from error
 
 
-def _convert(net: nn.Module, name: str, size: int, cache: Path | None) -> bytes:
-    """The network as ONNX; converting takes seconds, so it is kept."""
-    path = cache / f"{name}-{size}.onnx" if cache else None
-    if path and path.is_file():
-        return path.read_bytes()
-    example = torch.zeros(2, 3, size, size, dtype=torch.uint8)
+def _convert(net: nn.Module, size: int, path: Path | None) -> bytes:
+    """The network as ONNX; converting takes seconds, so it is kept at `path`."""
+    if path is None:
+        return _export(net, size)
+    with explain_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):  # another process may just be at it
+            if not path.is_file():
+                write_atomic(path, _export(net, size))
+            return path.read_bytes()
+
+
+def _export(net: nn.Module, size: int) -> bytes:
+    """The network as ONNX for any number of images."""
+    example, made = torch.zeros(2, 3, size, size, dtype=torch.uint8), io.BytesIO()
     with silence():
-        any_number = ({0: torch.export.Dim("batch", min=1)},)
-        program = torch.export.export(net, (example,), dynamic_shapes=any_number)
-        made = torch.onnx.export(program, dynamo=True, verbose=False)
-    assert made is not None  # noqa: S101  it is None only without dynamo
-    content: bytes = made.model_proto.SerializeToString()
-    if path:
-        write_atomic(path, content)
-    return content
+        # Not by way of torch.export, which takes thirty times as long for the same graph.
+        torch.onnx.export(
+            net,
+            (example,),
+            made,  # type: ignore[arg-type]  # files in memory are allowed too
+            dynamo=False,
+            input_names=["pixels"],
+            dynamic_axes={"pixels": {0: "images"}},
+        )
+    return made.getvalue()
 
 
 @contextmanager

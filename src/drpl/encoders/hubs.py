@@ -5,8 +5,9 @@ Hubs are asked only with `--download`; otherwise weights come from files that ar
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from drpl.encoders.encoder import Encoder, ImageNetwork
-from drpl.encoders.engine import run_by_torch
+from drpl.encoders.engine import run_by_torch, silence
 from drpl.errors import ConfigError
 from drpl.files import digest
 
@@ -29,32 +30,25 @@ def load_timm(
     timm = _import("timm", f"timm:{what}")
     if file and not Path(file).is_file():
         raise ConfigError(f"there is no file of weights {file}")
-    with _offline(download):
-        try:
-            net = timm.create_model(name, pretrained=not file, num_classes=0, checkpoint_path=file)
-        except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ConfigError(
-                f"timm:{what} cannot be built ({reason}); give its weights as timm:{name}@FILE, or "
-                "let timm fetch them with --download"
-            ) from None
-    settings = timm.data.resolve_model_data_config(net)
+    advice = f"give its weights as timm:{name}@FILE, or let timm fetch them with --download"
+    with _offline(download), _explain(f"timm:{what} cannot be built", "" if file else advice):
+        net = timm.create_model(name, pretrained=not file, num_classes=0)
+        if file:
+            _load_file(net, timm.models.load_state_dict(file))
+        settings = timm.data.resolve_model_data_config(net)
     side = size or settings["input_size"][1]
-    image_net = ImageNetwork(_Maps(net), settings["mean"], settings["std"]).eval()
+    image_net = ImageNetwork(net, settings["mean"], settings["std"]).eval()
     return _finish(f"timm:{what}", image_net, side, device)
 
 
-class _Maps(nn.Module):
-    """A network of timm with its last map, where it has one."""
-
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, 3, S, S] -> [B, D]."""
-        vectors: Tensor = self.net(x)
-        return vectors
+def _load_file(net: nn.Module, state: dict[str, Tensor]) -> None:
+    """Give a network the weights of a file, whose classifier is passed over."""
+    found = net.load_state_dict(state, strict=False)  # raises where a shape is another one
+    if found.missing_keys:
+        raise ConfigError(
+            f"the file holds weights of another network: {len(found.missing_keys)} tensors are "
+            f"not in it, such as {found.missing_keys[0]}"
+        )
 
 
 def load_hf(
@@ -62,18 +56,13 @@ def load_hf(
 ) -> Encoder:
     """The image tower of a model of transformers: CLIP, SigLIP, DINOv2, ViT and others."""
     transformers = _import("transformers", f"hf:{what}")
-    with _offline(download):
-        try:
-            model = transformers.AutoModel.from_pretrained(what, local_files_only=not download)
-            about = transformers.AutoImageProcessor.from_pretrained(
-                what, local_files_only=not download
-            ).to_dict()
-        except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ConfigError(
-                f"hf:{what} cannot be loaded ({reason}); give the folder of a saved model as "
-                "hf:FOLDER, or let it be fetched with --download"
-            ) from None
+    advice = "give the folder of a saved model as hf:FOLDER, or let it be fetched with --download"
+    with _offline(download), silence(), _explain(f"hf:{what} cannot be loaded", advice):
+        # As a dictionary: what makes a processor of it may need torchvision.
+        about, _ = transformers.ImageProcessingMixin.get_image_processor_dict(
+            what, local_files_only=not download
+        )
+        model = transformers.AutoModel.from_pretrained(what, local_files_only=not download)
     side = size or _read_side(about)
     mean = about.get("image_mean") or [0.0] * 3
     std = about.get("image_std") or [1.0] * 3
@@ -130,15 +119,47 @@ def _import(package: str, name: str) -> Any:
 
 
 @contextmanager
+def _explain(what: str, advice: str) -> Iterator[None]:
+    """Turn whatever a package raises into a sentence."""
+    try:
+        yield
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = (lines or [type(error).__name__])[0].rstrip(".:")
+        raise ConfigError(f"{what} ({reason})" + (f"; {advice}" if advice else "")) from None
+
+
+@contextmanager
 def _offline(download: bool) -> Iterator[None]:
     """No hub is asked, unless that is wanted."""
+    if download:
+        yield
+        return
+
+    def refuse(url: str, *rest: object, **named: object) -> None:
+        raise ConfigError(f"{url} is asked only with --download")
+
     before = os.environ.get("HF_HUB_OFFLINE")
-    if not download:
-        os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    with ExitStack() as changes:
+        changes.enter_context(_changed(torch.hub, "download_url_to_file", refuse))
+        if find_spec("huggingface_hub"):  # which has read the variable when it was imported
+            constants = import_module("huggingface_hub.constants")
+            changes.enter_context(_changed(constants, "HF_HUB_OFFLINE", True))
+        try:
+            yield
+        finally:
+            del os.environ["HF_HUB_OFFLINE"]
+            if before is not None:
+                os.environ["HF_HUB_OFFLINE"] = before
+
+
+@contextmanager
+def _changed(owner: Any, name: str, value: object) -> Iterator[None]:
+    """Another value for a name of a module, for a while."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        if not download:
-            os.environ.pop("HF_HUB_OFFLINE")
-            if before is not None:
-                os.environ["HF_HUB_OFFLINE"] = before
+        setattr(owner, name, before)

@@ -9,6 +9,8 @@ Without either it is ImageNet's usual scaling; a model that takes uint8 is given
 """
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drpl.data.images import read_state
 from drpl.encoders.encoder import Encoder
 from drpl.encoders.engine import BATCH, open_session
 from drpl.errors import ConfigError, did_you_mean
@@ -58,20 +61,26 @@ def load_onnx(
     taken = _Input(inputs[0], given, session.get_modelmeta().custom_metadata_map, path, size)
 
     def run(pixels: Tensor) -> Tensor:
-        parts = [
-            session.run(None, {taken.name: taken.prepare(part)})[0]
-            for part in pixels.split(taken.batch)
-        ]
-        return _pool(torch.from_numpy(np.concatenate(parts)))
+        parts = []
+        for part in pixels.split(taken.batch):
+            lacking = taken.batch - len(part) if taken.fixed else 0
+            whole = torch.cat([part, part[-1:].expand(lacking, -1, -1, -1)]) if lacking else part
+            output = session.run(None, {taken.name: taken.prepare(whole)})[0]
+            if output.ndim not in (2, 3, 4) or len(output) != len(whole):
+                raise ConfigError(
+                    f"{path} gives {output.shape} for {len(whole)} images; wanted is a vector each"
+                )
+            parts.append(torch.from_numpy(output[: len(part)]))
+        return _pool(torch.cat(parts))
 
     try:
         shape = run(torch.zeros(1, 3, taken.size, taken.size, dtype=torch.uint8)).shape
+    except ConfigError:
+        raise
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"{path} cannot be run on images of {taken.size} px: {reason}") from error
-    if len(shape) != 2:
-        raise ConfigError(f"{path} gives {tuple(shape)} for an image; wanted is a vector")
-    weights = digest(content, repr(given).encode())
+    weights = digest(content, repr(given).encode(), *_list_beside(path, content))
     return Encoder(f"onnx:{what}", taken.size, shape[1], weights, len(content) / 2**20, None, run)
 
 
@@ -94,16 +103,19 @@ class _Input:
             )
         self.kind = KINDS[declared.type]
         self.last = given.get("layout", "nhwc" if shape[3] == 3 != shape[1] else "nchw") == "nhwc"
-        side = shape[1 if self.last else 2]
+        channels, side = shape[3 if self.last else 1], shape[1 if self.last else 2]
+        if isinstance(channels, int) and channels != 3:
+            raise ConfigError(f"{path} takes images of {channels} channels; an encoder takes three")
         fixed = side if isinstance(side, int) else None
         if fixed and size and size != fixed:
             raise ConfigError(f"{path} takes images of {fixed} px, not of {size}; leave --size out")
         self.size = fixed or size or SIZE
-        self.batch = shape[0] if isinstance(shape[0], int) else BATCH
+        self.fixed = isinstance(shape[0], int)  # it takes that many images, no fewer
+        self.batch = shape[0] if self.fixed else BATCH
         self.scale = None
         if self.kind != np.uint8:
-            mean = given.get("mean") or _read_numbers(about.get("mean"), path) or MEAN
-            std = given.get("std") or _read_numbers(about.get("std"), path) or STD
+            mean = given.get("mean") or _read_metadata("mean", about, path) or MEAN
+            std = given.get("std") or _read_metadata("std", about, path) or STD
             self.scale = torch.tensor(mean).view(-1, 1, 1), torch.tensor(std).view(-1, 1, 1)
 
     def prepare(self, pixels: Tensor) -> Any:
@@ -113,6 +125,15 @@ class _Input:
             x = (pixels.float() / 255 - self.scale[0]) / self.scale[1]
         x = x.permute(0, 2, 3, 1) if self.last else x
         return x.contiguous().numpy().astype(self.kind)
+
+
+def _list_beside(path: Path, content: bytes) -> Iterator[bytes]:
+    """Sizes and times of the files beside a model that hold its weights."""
+    for other in sorted(path.parent.iterdir()):
+        name = os.fsencode(other.name)
+        # So a model says where tensors are: a key, and a value with its length in front.
+        if b"location\x12" + bytes([len(name)]) + name in content:
+            yield repr((other.name, read_state(str(other)))).encode()
 
 
 def _pool(output: Tensor) -> Tensor:
@@ -134,18 +155,28 @@ def _parse_options(options: list[str], what: str) -> dict[str, Any]:
                 raise ConfigError(f"onnx:{what}: layout is nchw or nhwc, not {text!r}")
             found[key] = text
         else:
-            try:
-                found[key] = tuple(float(number) for number in text.split("/"))
-            except ValueError:
-                raise ConfigError(f"onnx:{what}: {key} wants numbers, not {text!r}") from None
+            found[key] = _read_numbers(key, text.split("/"), f"onnx:{what}")
     return found
 
 
-def _read_numbers(text: str | None, path: Path) -> tuple[float, ...] | None:
+def _read_metadata(key: str, about: dict[str, str], path: Path) -> tuple[float, ...] | None:
     """Numbers from a file's metadata, as a JSON list."""
-    if text is None:
+    if key not in about:
         return None
     try:
-        return tuple(float(number) for number in json.loads(text))
+        values = json.loads(about[key])
+    except ValueError:
+        values = about[key]
+    return _read_numbers(key, values, f"the metadata of {path}")
+
+
+def _read_numbers(key: str, values: Any, where: str) -> tuple[float, ...]:
+    """A number for each channel."""
+    try:
+        numbers = tuple(float(value) for value in values)
+        if len(numbers) == 3 and (key == "mean" or all(numbers)):
+            return numbers
     except (ValueError, TypeError):
-        raise ConfigError(f"{path}: its metadata have {text!r} for numbers") from None
+        pass
+    more = "" if key == "mean" else " that are not 0"
+    raise ConfigError(f"{where}: {key} wants three numbers{more}, not {values!r}")

@@ -1,11 +1,11 @@
 """Features that the user made: an array beside the images, a row for each."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from drpl.data.dataset import Dataset, DatasetSplits, statistics
@@ -48,9 +48,17 @@ def with_features(data: DatasetSplits, path: Path) -> DatasetSplits:
 def _join(part: Dataset, arrays: dict[str, Any], ending: str, path: Path) -> Dataset:
     """A part of the data with its rows of the file."""
     vectors: NDArray[Any] = arrays[f"x{ending}"]
-    if vectors.ndim != 2:
-        raise DataError(f"{path}: x{ending} should be [images, features], got {vectors.shape}")
+    if vectors.ndim != 2 or vectors.dtype.kind not in "uifb":
+        raise DataError(
+            f"{path}: x{ending} should be numbers [images, features], got {vectors.dtype} of "
+            f"shape {vectors.shape}"
+        )
     names = arrays.get(f"paths{ending}")
+    if names is not None and len(names) != len(vectors):
+        raise DataError(
+            f"{path}: there are {len(names):,} paths{ending} for {len(vectors):,} rows of "
+            f"x{ending}; wanted is one each"
+        )
     if names is not None and part.paths:
         vectors = vectors[_match(part.paths, [str(name) for name in names], path)]
     elif len(vectors) != len(part):
@@ -67,15 +75,19 @@ def _join(part: Dataset, arrays: dict[str, Any], ending: str, path: Path) -> Dat
     return replace(part, images=TensorImages(to_pixels(vectors)), pictures=part.images)
 
 
-def _match(wanted: Any, names: list[str], path: Path) -> NDArray[np.intp]:
-    """The row of each image by its path, as far as the names go."""
-    rows = {Path(name).parts: k for k, name in enumerate(names)}
-    short = {parts[-n:]: k for parts, k in rows.items() for n in range(1, len(parts))}
-    found = []
-    for name in wanted:
-        parts = Path(name).parts
-        row = rows.get(parts, short.get(parts))
-        if row is None:
+def _match(wanted: Sequence[str], names: list[str], path: Path) -> NDArray[np.intp]:
+    """The row of each image by its path, or by as many of its last parts as the data name."""
+    parts_of = [Path(name).parts for name in wanted]
+    rows: dict[tuple[str, ...], int] = {}
+    several = set()
+    for length in {len(parts) for parts in parts_of}:
+        for k, name in enumerate(names):
+            end = Path(name).parts[-length:]
+            if rows.setdefault(end, k) != k:
+                several.add(end)
+    for name, parts in zip(wanted, parts_of, strict=True):
+        if parts not in rows:
             raise DataError(f"{path} has no row for the image {name}")
-        found.append(row)
-    return torch.tensor(found).numpy()
+        if parts in several:
+            raise DataError(f"{path} has several rows for the image {name}")
+    return np.array([rows[parts] for parts in parts_of], np.intp)
