@@ -2,7 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-
 # Settings of later versions: written only where they are used, so that older runs stay the same.
 LATER = ("pretrained", "frozen")
 
