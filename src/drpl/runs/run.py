@@ -12,6 +12,7 @@ from drpl.data.projection import find_basis
 from drpl.data.transforms import CropFlip, Normalise, Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
+from drpl.distributed import broadcast
 from drpl.encoders.pretrained import find_scale, start
 from drpl.errors import ConfigError
 from drpl.networks.build import Builder, build_network
@@ -61,7 +62,10 @@ class Context:
             scale = find_scale(network, images.shape[0])
         elif config.frozen:
             raise ConfigError("frozen parts would keep random weights; they want pretrained=true")
-        still = Normalise(*scale, config.crop, find_basis(data, config.dimensions))
+        basis = find_basis(data, config.dimensions)
+        if basis is not None:  # to the last bit the same on every process
+            basis = broadcast(basis.to(device)).cpu()
+        still = Normalise(*scale, config.crop, basis)
         moved: Transform = still  # vectors are neither cropped nor flipped
         if len(images.shape) > 1:
             moved = CropFlip(round(config.padding * images.shape[1]), config.flip, still)
