@@ -50,7 +50,7 @@ class Components:
         products = (self.samples.T @ self.samples).double() / len(self.samples)
         try:
             variances, vectors = torch.linalg.eigh(products)
-        except torch.linalg.LinAlgError:
+        except RuntimeError:
             # Fewer samples than dimensions: many variances are 0, which only the slow way can do.
             found = eigh(products.numpy(), driver="ev")
             variances, vectors = (torch.from_numpy(np.ascontiguousarray(one)) for one in found)

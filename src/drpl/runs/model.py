@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -51,6 +52,10 @@ class Model:
                 "trained; use the version that it was trained with"
             )
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the encoder, which is loaded again: what runs it cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "encoder"}
 
     @property
     def input_shape(self) -> tuple[int, ...]:
