@@ -56,6 +56,13 @@ def test_every_method_on_two_processes(tmp_path: Path) -> None:
         assert '"processes": 2' in (tmp_path / method / "provenance.json").read_text()
 
 
+def test_fewer_dimensions_are_the_same_on_two_processes(tmp_path: Path) -> None:
+    running = launched(["-m", "tests.runs.two_projections", str(tmp_path)])
+    out, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, out
+    assert load_file(tmp_path / "model.safetensors")["basis"].shape == (20, 6)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A run that nothing disturbed, and what it said."""

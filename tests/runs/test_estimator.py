@@ -202,3 +202,44 @@ def test_settings_that_are_no_mapping() -> None:
     x, given, _ = blobs(30)
     with pytest.raises(DrplError, match="settings must be a mapping"):
         find_label_issues(x, given, settings=["width=3"])  # type: ignore[arg-type]
+
+
+def coloured(count: int = 45) -> tuple[Array, Array]:
+    """Images [N, 24, 30, 3] of which each class has a colour."""
+    labels = np.arange(count) % 3
+    x = np.random.default_rng(5).integers(0, 100, (count, 24, 30, 3)).astype(np.uint8)
+    x[np.arange(count), :, :, labels] += 120
+    return x, labels
+
+
+def test_features_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # its store is here
+    x, labels = coloured()
+    names = np.array(["red", "green", "blue"])[labels]
+    seer = DRPLClassifier("cross_entropy", features="lite0", settings=QUICK, random_state=1)
+    assert clone(seer).get_params()["features"] == "lite0"
+    seer.fit(x, names)
+    assert seer.model_.input_shape == (3, 128, 128)
+    assert seer.score(x, names) > 0.9
+    probs = seer.predict_proba(x)
+    assert probs.shape == (45, 3)
+    assert np.allclose(probs.sum(1), 1, atol=1e-5)
+    assert (seer.predict(np.repeat(np.repeat(x, 2, 1), 2, 2)) == names).mean() > 0.9
+    assert np.allclose(seer.predict_proba(x.transpose(0, 3, 1, 2)), probs, atol=1e-5)
+    for wrong in (np.zeros((4, 7)), np.zeros((4, 1280))):  # vectors, where images are wanted
+        with pytest.raises(ValueError, match=r"X has samples of shape .* was fitted to \(3, "):
+            seer.predict(wrong)
+    with pytest.raises(DrplError, match="holds vectors; there are no images to encode"):
+        clone(seer).fit(x.reshape(45, -1), names)
+
+
+def test_a_fitted_estimator_of_features_can_be_pickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, labels = coloured(30)
+    seer = DRPLClassifier("cross_entropy", features="lite0", settings=QUICK, random_state=1)
+    probs = seer.fit(x, labels).predict_proba(x)
+    again = pickle.loads(pickle.dumps(seer))
+    assert "encoder" in vars(seer.model_)  # loaded, but no part of what is stored
+    assert np.allclose(again.predict_proba(x), probs, atol=1e-6)

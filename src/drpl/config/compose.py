@@ -33,6 +33,7 @@ PRESETS = {
     "imagenet64": "the paper's settings for ImageNet64",
     "webvision": "the paper's settings for WebVision, first 50 classes",
     "mini": "small images and narrow networks: the paper's comparison on a laptop",
+    "finetune": "overlay: networks begin with ImageNet's weights and need few epochs",
     "released": "overlay: what the authors' code does where it departs from the paper",
 }
 OLD_NAMES = {"rates": "lr"}  # keys of earlier versions, still read

@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# Settings of later versions: written only where they are used, so that older runs stay the same.
+LATER = ("pretrained", "frozen")
+
 
 class Settings(BaseModel):
     """A frozen record of settings; its fields are the only keys it accepts."""
@@ -16,6 +19,11 @@ class Common(Settings):
     """A name from `drpl list networks`; auto suits the data."""
     width: int = Field(default=64, gt=0)
     """Channels of the first stage; the paper's networks have 64."""
+    pretrained: bool = False
+    """Whether networks begin with pretrained weights, all but their classifiers: for lite0, lite2
+    and timm:NAME@FILE."""
+    frozen: int = Field(default=0, ge=0)
+    """How many parts of a pretrained network keep their weights: its stem, then its stages."""
     padding: float = Field(default=0.125, ge=0, lt=1)
     """Zero-padding before the random crop, as a share of the side."""
     crop: float = Field(default=1.0, gt=0, le=1)

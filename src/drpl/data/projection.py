@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.linalg import eigh
 from sklearn.model_selection import KFold
 from torch import Tensor
 from torch.nn.functional import one_hot
@@ -47,7 +48,12 @@ class Components:
     def directions(self) -> tuple[Tensor, Tensor]:
         """Variances [D] and unit vectors [D, D]."""
         products = (self.samples.T @ self.samples).double() / len(self.samples)
-        variances, vectors = torch.linalg.eigh(products)
+        try:
+            variances, vectors = torch.linalg.eigh(products)
+        except RuntimeError:
+            # Fewer samples than dimensions: many variances are 0, which only the slow way can do.
+            found = eigh(products.numpy(), driver="ev")
+            variances, vectors = (torch.from_numpy(np.ascontiguousarray(one)) for one in found)
         # Which way a direction points is left to chance by eigh; here its largest number is > 0.
         largest = vectors.abs().argmax(0)
         vectors = vectors * vectors[largest, torch.arange(len(largest))].sign()

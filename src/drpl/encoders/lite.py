@@ -81,6 +81,9 @@ def load_weights(net: EfficientNetLite, name: str) -> Release:
     # The layers have other names there, but come in the same order.
     wanted = net.state_dict()
     renamed = dict(zip(wanted, stored.values(), strict=True))
+    first = next(iter(wanted))
+    if wanted[first].shape[1] == 1:  # what it makes of an image with three channels alike
+        renamed[first] = renamed[first].sum(1, keepdim=True)
     for key in [key for key in renamed if renamed[key].shape != wanted[key].shape]:
         del renamed[key]
     lacking = net.load_state_dict(renamed, strict=False).missing_keys

@@ -6,10 +6,12 @@ edges get the larger share.
 """
 
 from math import ceil
+from typing import Self
 
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from drpl.errors import ConfigError
 from drpl.networks.layers import check_images
 
 # Each stage: kernel, stride, growth inside a block, channels, blocks.
@@ -87,6 +89,23 @@ class EfficientNetLite(nn.Module):
         self.head = nn.Sequential(*_make_unit(before, HEAD), nn.ReLU6())
         self.dropout = nn.Dropout(dropout)
         self.classify = nn.Linear(HEAD, classes)
+        self.frozen: list[nn.Module] = []
+
+    def freeze(self, count: int) -> None:
+        """Keep the weights and statistics of the first parts: the stem, then the stages."""
+        parts = [self.stem, *self.stages, self.head]
+        if count > len(parts):
+            raise ConfigError(f"the network has {len(parts)} parts; {count} cannot be frozen")
+        self.frozen = parts[:count]
+        for part in self.frozen:
+            part.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Batch normalisation of frozen parts goes by its statistics in training too."""
+        super().train(mode)
+        for part in self.frozen:
+            part.eval()
+        return self
 
     def blocks(self) -> list[nn.Module]:
         """What the features by depth come from, see `networks.depth`."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -52,6 +53,10 @@ class Model:
             )
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the encoder, which is loaded again: what runs it cannot be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "encoder"}
+
     @property
     def input_shape(self) -> tuple[int, ...]:
         """What it is shown: images (3, S, S) where an encoder stands before the network."""
@@ -93,8 +98,8 @@ def save(
             "members": len(net.members) if isinstance(net, Ensemble) else 1,
             "shape": list(data.train.images.shape),
             "classes": list(data.train.classes),
-            "mean": list(data.mean),
-            "std": list(data.std),
+            "mean": list(transform.mean),
+            "std": list(transform.std),
             "crop": config.crop,
             "dimensions": transform.output_shape(data.train.images.shape)[0],
             "encoding": data.encoding and asdict(data.encoding),

@@ -12,6 +12,9 @@ from drpl.data.projection import find_basis
 from drpl.data.transforms import CropFlip, Normalise, Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
+from drpl.distributed import broadcast
+from drpl.encoders.pretrained import find_scale, start
+from drpl.errors import ConfigError
 from drpl.networks.build import Builder, build_network
 from drpl.randomness import derive, rng
 from drpl.runs.experiment import Experiment
@@ -43,6 +46,8 @@ class Context:
     eval_transform: Normalise
     network: str | Builder
     width: int
+    pretrained: bool
+    frozen: int
     seed: int
     device: torch.device
 
@@ -51,7 +56,16 @@ class Context:
         """From an experiment; its truth stays behind."""
         data, config = experiment.data, experiment.config
         images = _move_to(data.train.images, device)
-        still = Normalise(data.mean, data.std, config.crop, find_basis(data, config.dimensions))
+        network = experiment.network or config.network
+        scale = data.mean, data.std
+        if config.pretrained:
+            scale = find_scale(network, images.shape[0])
+        elif config.frozen:
+            raise ConfigError("frozen parts would keep random weights; they want pretrained=true")
+        basis = find_basis(data, config.dimensions)
+        if basis is not None:  # to the last bit the same on every process
+            basis = broadcast(basis.to(device)).cpu()
+        still = Normalise(*scale, config.crop, basis)
         moved: Transform = still  # vectors are neither cropped nor flipped
         if len(images.shape) > 1:
             moved = CropFlip(round(config.padding * images.shape[1]), config.flip, still)
@@ -62,8 +76,10 @@ class Context:
             data.test,
             moved,
             still,
-            experiment.network or config.network,
+            network,
             config.width,
+            config.pretrained,
+            config.frozen,
             experiment.seed,
             device,
         )
@@ -103,7 +119,10 @@ class Run:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(c.seed, "network", self._networks))
             shape = c.eval_transform.output_shape(c.images.shape)
-            return build_network(c.network, shape, c.classes, c.width).to(c.device)
+            net = build_network(c.network, shape, c.classes, c.width)
+            if c.pretrained:
+                net = start(net, c.network, c.frozen)
+            return net.to(c.device)
 
     def rng(self, *key: int | str) -> torch.Generator:
         """Draws that depend on the run's seed and this key alone, the same on every process."""
