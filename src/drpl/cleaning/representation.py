@@ -5,13 +5,12 @@ given one is measured on the pixels and on what a pretrained network makes of th
 lower both shares alike, so the representation with the higher one knows more of the classes.
 """
 
-import time
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.dataset import Dataset, DatasetSplits, check_every_class
 from drpl.data.images import attempt, redecode
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import vote_by_neighbours
@@ -35,28 +34,27 @@ class Representation:
     data: DatasetSplits
     features: str | None  # the encoder's name
     notes: tuple[str, ...] = ()
-    speed: float = torch.inf  # images a second that were encoded
 
 
-def represent(data: AnyData, features: str, options: ReadOptions) -> Representation:
+def represent(what: AnyData, features: str, options: ReadOptions) -> Representation:
     """Read the data as pixels or as features, as asked for or, with `auto`, as suits them."""
     asked = replace(options, features=None if features in (AUTO, NONE) else features)
     if features == NONE or (
-        not isinstance(data, str) and len(as_splits(data).train.images.shape) == 1
+        not isinstance(what, str) and len(as_splits(what).train.images.shape) == 1
     ):
-        return Representation(_load(data, asked), None)
+        return Representation(_load(what, asked), None)
     if features != AUTO:
-        return Representation(_encode(data, asked), features)
+        return Representation(_encode(what, asked), features)
     size = options.size if (options.size or 0) >= SMALLEST else None  # else it is for pixels only
     asked = replace(options, features=ENCODER, size=size)
-    lazy = _load(data, replace(options, lazy=True))
+    lazy = _load(what, replace(options, lazy=True))
     if len(lazy.train.images.shape) == 1:
         return Representation(lazy, None)
     try:
-        trial, speed = _try(lazy, asked)
+        trial = _try(lazy, asked)
     except ConfigError as error:
         note = f"trained on pixels, for features of a pretrained network cannot be had: {error}"
-        return Representation(_load(data, options), None, (note,))
+        return Representation(_load(what, options), None, (note,))
     shares = {"features": _agree(trial.train.images.load(_every(trial.train)), trial.train.labels)}
     shares["pixels"] = _agree(_read_pixels(trial.train), trial.train.labels)
     told = (
@@ -64,10 +62,10 @@ def represent(data: AnyData, features: str, options: ReadOptions) -> Representat
         f"{ENCODER}, with {shares['pixels']:.1%} by the pixels"
     )
     if shares["features"] <= shares["pixels"]:
-        return Representation(_load(data, options), None, (f"{told}: trained on pixels",))
-    return Representation(
-        encode_splits(lazy, asked), ENCODER, (f"{told}: trained on features",), speed
-    )
+        return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
+    data = encode_splits(lazy, asked)
+    check_every_class(data.train.labels, data.train.classes)  # also of what could be read
+    return Representation(data, ENCODER, (f"{told}: trained on features",))
 
 
 def _load(data: AnyData, options: ReadOptions) -> DatasetSplits:
@@ -78,14 +76,12 @@ def _encode(data: AnyData, options: ReadOptions) -> DatasetSplits:
     return load(data, options) if isinstance(data, str) else encode_splits(as_splits(data), options)
 
 
-def _try(data: DatasetSplits, options: ReadOptions) -> tuple[DatasetSplits, float]:
-    """Some of the images with their features, and how many were encoded in a second."""
+def _try(data: DatasetSplits, options: ReadOptions) -> DatasetSplits:
+    """Some of the images with their features."""
     count = len(data.train)
     index = torch.randperm(count, generator=rng("representation"))[:SHOWN].sort().values
     few = replace(data, train=data.train.select(index), test=None, outside=None)
-    began = time.monotonic()
-    found = encode_splits(few, replace(options, skip_broken=True, progress=None))
-    return found, len(found.train) / (time.monotonic() - began)
+    return encode_splits(few, replace(options, skip_broken=True, progress=None))
 
 
 def _read_pixels(train: Dataset) -> Tensor:

@@ -245,7 +245,9 @@ def save_snapshot(
         "classes": np.array(data.train.classes),
         "scale": np.array([data.mean, data.std]),
     }
-    write_arrays(_cache_path(root, read_options, "snapshot.npz"), tables)
+    path = _cache_path(root, read_options, "snapshot.npz")
+    with FileLock(f"{path}.lock"):  # processes that start together write it at the same time
+        write_arrays(path, tables)
 
 
 def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None:

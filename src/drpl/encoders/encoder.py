@@ -97,4 +97,9 @@ def load_encoder(
     build = find("encoder", f"{kind}{colon}", ENCODERS).load()
     if colon and not what:
         raise ConfigError(f"{name} wants a name or a file behind the colon")
-    return build(what or name, size, device or torch.device("cpu"), download, cache)  # type: ignore[no-any-return]
+    return build(what or name, size, device or _choose_device(), download, cache)  # type: ignore[no-any-return]
+
+
+def _choose_device() -> torch.device:
+    """A GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

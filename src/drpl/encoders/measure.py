@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 
 from drpl.data.pixel_store import CACHE
-from drpl.encoders.encoder import load_encoder
+from drpl.encoders.encoder import Function, load_encoder
 from drpl.errors import DrplError
 from drpl.registry import ENCODERS
 
@@ -27,12 +27,12 @@ def measure_encoders() -> Iterator[str]:
         yield f"{name:<8}{about}"
 
 
-def _measure(run: object, size: int) -> float:
+def _measure(run: Function, size: int) -> float:
     """Images a second, of pixels in memory."""
     pixels = torch.zeros(IMAGES, 3, size, size, dtype=torch.uint8)
-    run(pixels)  # type: ignore[operator]
+    run(pixels)
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < SECONDS:
-        run(pixels)  # type: ignore[operator]
+        run(pixels)
         count += IMAGES
     return count / (time.perf_counter() - began)
