@@ -39,11 +39,18 @@ def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
     assert found.features == "lite0"
     assert found.data.train.images.shape == (1280,)
     assert found.data.encoding is not None
+    assert not found.data.encoding.mirrored  # there is no time for it
     assert found.data.train.pictures is not None
     assert len(found.data.train.paths or ()) == 90
     (note,) = found.notes
     assert note.endswith("trained on features")
     assert "by the features of lite0" in note
+
+
+def test_with_time_mirror_images_are_seen_too(patterns: Path, tmp_path: Path) -> None:
+    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path), 600)
+    assert found.data.encoding is not None
+    assert found.data.encoding.mirrored
 
 
 def test_digits_are_seen_by_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

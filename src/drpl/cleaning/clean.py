@@ -120,7 +120,7 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
         if (folder / PLAN).exists():
             kept = Choice.load(folder / PLAN, data, options)
             return replace(kept, seeds=asked.repeats or kept.seeds)
-        found = represent(data, asked.features, options)
+        found = represent(data, asked.features, options, asked.seconds)
         display.notes(found.notes)
         left = asked.seconds - (time.monotonic() - began)
         choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)

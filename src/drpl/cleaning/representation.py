@@ -5,6 +5,7 @@ given one is measured on the pixels and on what a pretrained network makes of th
 lower both shares alike, so the representation with the higher one knows more of the classes.
 """
 
+import time
 from dataclasses import dataclass, replace
 
 import torch
@@ -36,8 +37,13 @@ class Representation:
     notes: tuple[str, ...] = ()
 
 
-def represent(what: AnyData, features: str, options: ReadOptions) -> Representation:
-    """Read the data as pixels or as features, as asked for or, with `auto`, as suits them."""
+def represent(
+    what: AnyData, features: str, options: ReadOptions, seconds: float = 0
+) -> Representation:
+    """Read the data as pixels or as features, as asked for or, with `auto`, as suits them.
+
+    If half of `seconds` is enough, features are made of the mirror images too, and averaged.
+    """
     asked = replace(options, features=None if features in (AUTO, NONE) else features)
     if features == NONE or (
         not isinstance(what, str) and len(as_splits(what).train.images.shape) == 1
@@ -50,11 +56,13 @@ def represent(what: AnyData, features: str, options: ReadOptions) -> Representat
     lazy = _load(what, replace(options, lazy=True))
     if len(lazy.train.images.shape) == 1:
         return Representation(lazy, None)
+    began = time.monotonic()
     try:
         trial = _try(lazy, asked)
     except ConfigError as error:
         note = f"trained on pixels, for features of a pretrained network cannot be had: {error}"
         return Representation(_load(what, options), None, (note,))
+    taken = (time.monotonic() - began) / len(trial.train)  # for an image
     shares = {"features": _agree(trial.train.images.load(_every(trial.train)), trial.train.labels)}
     shares["pixels"] = _agree(_read_pixels(trial.train), trial.train.labels)
     told = (
@@ -63,7 +71,9 @@ def represent(what: AnyData, features: str, options: ReadOptions) -> Representat
     )
     if shares["features"] <= shares["pixels"]:
         return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
-    data = encode_splits(lazy, asked)
+    parts = (lazy.train, lazy.test, lazy.outside)
+    twice = 2 * taken * sum(len(part) for part in parts if part) <= seconds / 2
+    data = encode_splits(lazy, replace(asked, mirrored=twice or asked.mirrored))
     check_every_class(data.train.labels, data.train.classes)  # also of what could be read
     return Representation(data, ENCODER, (f"{told}: trained on features",))
 
