@@ -265,3 +265,20 @@ def test_mistakes_are_said(tmp_path: Path, command: Command) -> None:
         assert answer.code != 0
         assert sentence in answer.err
         assert "Traceback" not in answer.err
+
+
+def test_vectors_of_image_files_are_shown_as_pictures(tmp_path: Path) -> None:
+    """What `drpl encode` writes names the files, so that a review shows them."""
+    data, _, given = blobs(9, 120)
+    for number in range(120):
+        Image.new("RGB", (9, 9), (number, 0, 0)).save(tmp_path / f"{number}.png")
+    x = data.train.images.load(torch.arange(120)).numpy()
+    names = np.array([f"{number}.png" for number in range(120)])
+    np.savez(tmp_path / "made.npz", x=x, y=given, paths=names)
+    source = str(tmp_path / "made.npz")
+    found = clean(source, tmp_path / "cleaned", budget="1s", repeats=1, quiet=True)
+    where = CleanedFolder.load(tmp_path / "cleaned")
+    assert len(found.issues)
+    for number in found.issues["id"].tolist():
+        assert where.image(number) == tmp_path / f"{number}.png"
+    assert (tmp_path / "cleaned" / "gallery.npz").exists()
