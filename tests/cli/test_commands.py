@@ -279,6 +279,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, two runs on them with wrong labels, and a cleaned folder."""
     where = tmp_path_factory.mktemp("workplace")
     draw_photos(where)
+    Image.new("RGB", (90, 60), "teal").save(where / "photo.jpg")
     public = where / "data"
     make_cifar10(public / "cifar-10-batches-py", each=20)
     names = [

@@ -12,7 +12,7 @@ from efficientnet_lite_pytorch import EfficientNet
 from drpl.encoders import lite
 from drpl.encoders.encoder import Encoder, ImageNetwork, load_encoder
 from drpl.encoders.engine import run_by_torch
-from drpl.encoders.lite import RELEASES, find_weights, load_weights, start_pretrained
+from drpl.encoders.lite import RELEASES, find_weights, start_pretrained
 from drpl.errors import ConfigError, DataError
 from drpl.networks.efficientnet_lite import lite0 as lite0_network
 
@@ -104,5 +104,3 @@ def test_a_network_starts_pretrained() -> None:
 def test_networks_that_cannot_start_pretrained() -> None:
     with pytest.raises(ConfigError, match="no pretrained weights for network 'linear'"):
         start_pretrained(torch.nn.Linear(2, 2), "linear")
-    with pytest.raises(ConfigError, match="for images of three channels"):
-        load_weights(lite0_network((1, 64, 64), 5, 0), "lite0")

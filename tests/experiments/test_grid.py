@@ -309,6 +309,7 @@ def check_same(found: Path, wanted: Path) -> None:
         assert (found / name).read_bytes() == (wanted / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_grid_is_continued(command: Command, tiny_file: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     kill(tiny_file, killed, 4, random.Random(3))

@@ -82,6 +82,7 @@ def test_the_command_on_two_processes(whole: tuple[Path, str]) -> None:
     assert '"processes": 2' in (folder / "provenance.json").read_text()
 
 
+@pytest.mark.slow
 def test_killed_and_restarted_by_torchrun_resumes_exactly(
     whole: tuple[Path, str], tmp_path: Path
 ) -> None:
