@@ -242,7 +242,10 @@ def briefly(words: list[str]) -> list[str]:
     if name == "study":
         fewer = ["--methods", "cross_entropy", "--jobs", "1", "--limit", "60"]
         return [*words, *fewer, *short("cross_entropy")]
-    more = {"clean": ["--budget", "1s", "--quiet"], "doctor": ["--no-times"]}
+    more = {
+        "clean": ["--budget", "1s", "--features", "none", "--quiet"],
+        "doctor": ["--no-times"],
+    }
     return [*words, *more.get(name, [])]
 
 
@@ -335,7 +338,11 @@ def steps_of(page: str) -> list[Shown]:
 FOLLOWED = sorted(
     page for page in {one.page for one in EVERYTHING} - set(ELSEWHERE) if steps_of(page)
 )
-LONG = ("docs/figures.md", "docs/comparing.md")  # half a minute and more, for make slow
+LONG = (
+    "docs/figures.md",
+    "docs/comparing.md",
+    "docs/encoders.md",
+)  # half a minute and more, for make slow
 
 
 def slowly(page: str) -> object:

@@ -331,6 +331,7 @@ def test_five_kills_leave_no_trace_in_the_table(tiny_file: Path, tmp_path: Path)
     check_same(tmp_path / "killed", tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tiny_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "g"
     running = start([*grid_words(tiny_file, out, 4), "--set", "schedule.epochs=2000"])

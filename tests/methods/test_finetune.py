@@ -54,7 +54,13 @@ def tuned(out: Path, method: str = "cross_entropy", **settings: Any) -> drpl.Res
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+def slowly(method: str) -> object:
+    """A few methods stand for all, which `make slow` trains."""
+    few = ("cross_entropy", "drpl", "dividemix")
+    return method if method in few else pytest.param(method, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("method", [slowly(method) for method in METHODS])
 def test_every_method_begins_with_pretrained_weights(method: str, tmp_path: Path) -> None:
     result = tuned(tmp_path, method, **brief_settings(method, 1, TINY.get(method, {})))
     assert len(result.samples) == 36

@@ -56,6 +56,7 @@ def test_every_method_on_two_processes(tmp_path: Path) -> None:
         assert '"processes": 2' in (tmp_path / method / "provenance.json").read_text()
 
 
+@pytest.mark.slow
 def test_fewer_dimensions_are_the_same_on_two_processes(tmp_path: Path) -> None:
     running = launched(["-m", "tests.runs.two_projections", str(tmp_path)])
     out, _ = running.communicate(timeout=300)

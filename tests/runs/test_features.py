@@ -126,6 +126,7 @@ def compare_on_photos(run: Path, file: Path, count: int, command: Command) -> No
     assert wanted.std(0).max() > 0.05
 
 
+@pytest.mark.slow
 def test_the_exported_file_equals_predict_on_photos(
     runs: Runs, exported: Runs, command: Command
 ) -> None:
