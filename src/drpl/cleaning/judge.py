@@ -34,7 +34,7 @@ SHOWN = 4  # neighbours named beside an issue
 USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
 OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
 CHUNK = 2048  # images compared with all others at once
-TIES = 1e-3  # of the odds, by which losses part samples of the same posterior
+TIES = 0.5  # of the log-odds, by which losses part samples of the same posterior
 
 
 @dataclass(frozen=True)

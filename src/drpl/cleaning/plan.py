@@ -59,9 +59,9 @@ class Choice:
     notes: tuple[str, ...] = ()  # why the data are represented as they are
 
     def build(self, seed: int = 1, goal: Goal = "train") -> Experiment:
-        """What is trained."""
+        """What is trained; notes on the data are for the first run only."""
         return Experiment.build(
-            self.data,
+            self.data if goal == "train" else replace(self.data, notes=()),
             method=METHOD,
             preset=self.preset,
             settings=self.settings,
