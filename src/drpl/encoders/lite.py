@@ -18,7 +18,7 @@ from drpl.errors import ConfigError, DataError
 from drpl.networks.efficientnet_lite import EfficientNetLite, lite0, lite2
 from drpl.registry import find
 
-SIZE = 128  # pixels: three times as fast as the 224 of its training, and as good at finding errors
+SIZE = 128  # pixels: three times as fast as the 224 that it was trained on
 MEAN, STD = 127 / 255, 128 / 255  # of each channel, as the weights were trained
 
 

@@ -198,7 +198,7 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         marks = tab.run(CARDS)
         told = {int(number): mark for number, mark in marks.items() if mark[0]}
         saved = {number: mark for number, mark in told.items() if mark[0] != "failed"}
-        assert len(told) >= 198  # a key may find the page busy with what failed
+        assert len(told) == 200
         assert 100 < len(saved) < 200
         expect(page.locator("#news")).to_contain_text("the server does not answer")
         shoot(tab, "failed")
