@@ -187,7 +187,8 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         tab.open(address)
         page.select_option("#size", "240")
         page.select_option("#state", "undecided")
-        tab.wait("document.querySelectorAll('.card').length > 200")
+        expect_shown(tab, len(issues) - len(wanted))  # both filters have come into force
+        expect(cards).to_have_count(240)
         tab.run("document.activeElement.blur()")
         for k in range(200):
             tab.press("akn"[k % 3])
