@@ -28,8 +28,11 @@ ISSUES = SAMPLES | {
     "outlier_score": float,
     "near_given": str,
     "near_suggested": str,
+    "group": "int64",
 }
+ABSENT = {"group": -1}  # what older folders lack; -1: alone
 RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
+LOOK = "look.csv"  # a stratified sample to look at first
 LISTS = (".csv", ".parquet", ".npz")  # data sets that name files, which may be anywhere
 
 
@@ -44,6 +47,7 @@ class CleanedFolder:
     time: str  # when the run was finished
     samples: pd.DataFrame  # every image, by id
     issues: pd.DataFrame  # the suspicious ones, by id, worst first
+    look: pd.DataFrame  # samples to look at first, in that order; none before version 0.3
 
     @classmethod
     def load(cls, folder: Path | str) -> "CleanedFolder":
@@ -52,6 +56,8 @@ class CleanedFolder:
         about = _read_about(folder)
         samples = read_table(folder / "samples.csv", SAMPLES)
         issues = read_table(folder / "issues.csv", ISSUES)
+        place = folder / LOOK
+        look = read_table(place, ISSUES) if place.exists() else issues[:0]
         classes = tuple(about["classes"])
         path = folder / "issues.csv"
         for column in ("given_label", "suggested_label"):
@@ -59,13 +65,15 @@ class CleanedFolder:
                 raise RunError(f"{path}: {column} {unknown[0]!r} is no class of data.json")
         if unknown := sorted(set(issues["verdict"]) - set(VERDICTS)):
             raise RunError(f"{path}: verdict {unknown[0]!r} is none of {', '.join(VERDICTS)}")
-        near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
-        named = {*map(str, issues.index), *near}
+        shown = look.index.difference(issues.index)
+        shown = pd.concat([issues, look.loc[shown]]) if len(shown) else issues
+        near = " ".join([*shown["near_given"], *shown["near_suggested"]]).split()
+        named = {*map(str, shown.index), *near}
         if unknown := sorted(named - set(map(str, samples.index))):
             raise RunError(f"{path}: samples.csv has no image {unknown[0]!r}; clean again")
         root = Path(about["root"]) if about["root"] else None
         time = about.get("time") or _format_time(path.stat().st_mtime)
-        return cls(folder, about["source"], root, classes, time, samples, issues)
+        return cls(folder, about["source"], root, classes, time, samples, issues, look)
 
     @property
     def is_list(self) -> bool:
@@ -124,6 +132,8 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
         table = pd.read_csv(
             path, usecols=lambda name: name in wanted, dtype=wanted, keep_default_na=False
         ).rename(columns=RENAMED)
+        lacking = {name: ABSENT[name] for name in columns if name in ABSENT and name not in table}
+        table = table.assign(**lacking)
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"it lacks the column {missing[0]!r}")
     except FileNotFoundError:
@@ -135,11 +145,13 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     return table[list(columns)].set_index("id")
 
 
-def write_issues(folder: Path, issues: pd.DataFrame) -> None:
-    """Write `issues.csv`, a row for each suspicious image, worst first."""
-    rows = issues[list(ISSUES)].itertuples(index=False)
+def write_issues(folder: Path, issues: pd.DataFrame, name: str = "issues.csv") -> None:
+    """Write `issues.csv`, a row for each suspicious image, worst first, or `look.csv`."""
+    rows = issues.assign(**{k: v for k, v in ABSENT.items() if k not in issues})[
+        list(ISSUES)
+    ].itertuples(index=False)
     cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    write_atomic(folder / "issues.csv", format_csv([list(ISSUES), *cells]))
+    write_atomic(folder / name, format_csv([list(ISSUES), *cells]))
 
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
