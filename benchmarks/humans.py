@@ -1,15 +1,16 @@
-"""Wrong labels that people made: DRPL, cleanlab and small loss on CIFAR-10N, at the same cost.
+"""Wrong labels that people made: DRPL beside cleanlab, small loss, AUM and neighbours.
 
-    python benchmarks/humans.py --data-dir FOLDER [--out FOLDER]      about an hour of two cores
+    python benchmarks/humans.py --data-dir FOLDER [--labels worse_label ...] [--seeds 1 2 3]
 
-The first 20,000 training images with the worse of their human labels, at 16 x 16 pixels; a PreAct
-ResNet-18 of width 16 for everyone. DRPL sets the cost: what its two stages take, a semi-supervised
-step counting for a third more because it looks at each image twice. Cleanlab's five folds and the
-training whose losses small loss takes share out as many steps.
+CIFAR-10N, the first 20,000 training images as vectors of the encoder `lite0`, the same ones for
+everyone; and DRPL on the first 5,000 images themselves, by fine-tuning that network and from
+scratch, for that takes far longer. What is finished is kept in the folder of `--out` and not done
+again.
 """
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,120 +19,196 @@ import numpy as np
 import pandas as pd
 import torch
 from cleanlab.rank import get_label_quality_scores
-from sklearn.metrics import roc_auc_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from drpl import files
+import drpl
 from drpl.cleaning.plan import Choice, scale_epochs
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
-from drpl.files import read_json
+from drpl.detection.neighbours import vote_by_neighbours
+from drpl.files import read_json, write_atomic, write_json
 from drpl.report.table import to_csv
-from drpl.runs import execute as pipeline
 from drpl.runs import model
 from drpl.runs.execute import execute, list_versions
-from drpl.runs.experiment import Execution
+from drpl.runs.experiment import Execution, Experiment
 
-IMAGES, FOLDS, SEED, BATCH = 20_000, 5, 1, 128
-TWICE = 4 / 3  # the cost of a step that predicts plain images before it learns mixed ones
-COMMON = {"width": 16, "flip": True}
+IMAGES, FOLDS, NEIGHBOURS = 20_000, 5, 100
+FEW = 5_000  # images that networks of pixels are trained on
+SIDE, FROZEN = 64, 3  # pixels a side, and parts that keep their weights, in fine-tuning
+SMALL, WIDTH, EFFORT = 16, 16, 0.5  # pixels a side, width and share of the epochs from scratch
+LABELS = ("worse_label", "random_label1", "aggre_label")
+RESULTS = Path("benchmarks/results/humans")
+
+Scores = dict[str, np.ndarray[Any, Any]]
+Found = tuple[Scores, float | None]  # scores by name, and the model's test accuracy
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description="Human label noise: DRPL, cleanlab, small loss.")
+    words = argparse.ArgumentParser(description="Human label noise.")
     words.add_argument("--out", type=Path, default=Path("runs/humans"), help="the runs")
-    words.add_argument("--results", type=Path, default=Path("benchmarks/results/humans"))
     words.add_argument("--data-dir", type=Path, help="where the data sets are")
-    words.add_argument("--effort", type=float, default=0.4, help="share of the preset's epochs")
+    words.add_argument("--labels", nargs="+", default=LABELS)
+    words.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     asked = words.parse_args()
-    data = load("cifar10n:worse_label", ReadOptions(size=16, data_dir=asked.data_dir))
-    data = replace(data, train=data.train.select(torch.arange(IMAGES)), test=None)
+    read_options = ReadOptions(data_dir=asked.data_dir)
+    for name, find in DETECTORS.items():
+        side = {"finetune": SIDE, "scratch": SMALL}.get(name)
+        for labels in asked.labels:
+            if side:
+                data = read(labels, replace(read_options, size=side), FEW)
+            else:
+                data = drpl.encode(read(labels, read_options, IMAGES), "lite0", mirrored=True)
+            for seed in asked.seeds:
+                measure(asked.out / labels / f"seed-{seed}" / name, data, seed, find)
+    rows = list(collect(asked.out))
+    write_atomic(RESULTS / "table.csv", to_csv(pd.DataFrame(rows)))
+    seconds = round(sum({row["run"]: row["seconds"] for row in rows}.values()))
+    about = {"command": "python benchmarks/humans.py", "encoder": "lite0", "seconds": seconds}
+    write_json(RESULTS / "about.json", {**about, "versions": list_versions()})
+    print(pd.DataFrame(rows).groupby(["labels", "detector"]).mean(numeric_only=True).to_string())
+
+
+def read(labels: str, read_options: ReadOptions, count: int) -> DatasetSplits:
+    """The first training images with one set of human labels, and all test images."""
+    data = load(f"cifar10n:{labels}", read_options)
+    return replace(data, train=data.train.select(torch.arange(count)))
+
+
+def measure(
+    out: Path, data: DatasetSplits, seed: int, find: Callable[[DatasetSplits, int, Path], Found]
+) -> None:
+    """Let a detector score all labels, and keep how well it did."""
+    if (out / "scores.json").exists():
+        return
     truth = data.train.truth
     assert truth is not None
     wrong = truth.is_noisy(data.train.labels).numpy()
-    rows: list[dict[str, Any]] = []
-    images = 0
-    for name, find in (("drpl", by_drpl), ("cleanlab", by_cleanlab), ("cross_entropy", by_loss)):
-        began = time.monotonic()
-        scores, cost = find(data, asked.out, name, images or asked.effort)
-        images = images or cost
-        for score, values in scores.items():
-            rows.append({"detector": name, "score": score, **judged(values, wrong), "images": cost})
-        print(rows[-1], f"{time.monotonic() - began:.0f} s", flush=True)
-    table = pd.DataFrame(rows)
-    files.write_atomic(asked.results / "table.csv", to_csv(table))
-    about = {
-        "command": "python benchmarks/humans.py",
-        "effort": asked.effort,
-        "seed": SEED,
-        "samples": len(wrong),
-        "wrong": int(wrong.sum()),
-        "seconds of training": round(seconds(asked.out)),
-        "versions": list_versions(),
-    }
-    files.write_json(asked.results / "about.json", about)
-    print(table.to_string())
-
-
-def judged(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[str, float]:
-    """AUROC, and the share of wrong ones among as many of the highest as there are wrong ones."""
-    top = np.argsort(-scores, kind="stable")[: wrong.sum()]
-    return {"auroc": float(roc_auc_score(wrong, scores)), "precision": float(wrong[top].mean())}
-
-
-def by_drpl(data: DatasetSplits, out: Path, name: str, effort: float) -> tuple[dict[str, Any], int]:
-    """The loss after the first, after the second and by both stages."""
-    whole = Choice(data, "small", {"pool": True, "width": 16, "flip": True})
-    choice = scale_epochs(whole, effort, BATCH)
-    result = execute(choice.build(SEED, "detect"), Execution(folder=out / name))
-    found = {}
-    for stage in ("relabel", "detect", "pooled"):
-        with np.load(out / name / "splits" / f"{stage}.npz") as split:
-            found[stage] = split["losses"]
-    weights = {"detect": TWICE}
-    return found, round(sum(row["images"] * weights.get(row["stage"], 1) for row in result.history))
-
-
-def by_loss(data: DatasetSplits, out: Path, name: str, images: float) -> tuple[dict[str, Any], int]:
-    """The loss after plain training."""
-    result = trained(data, out / name, name, round(images / len(data.train)))
-    with np.load(out / name / "samples.npz") as table:
-        return {"loss": table["loss"]}, result
-
-
-def by_cleanlab(
-    data: DatasetSplits, out: Path, name: str, images: float
-) -> tuple[dict[str, Any], int]:
-    """Cleanlab's label quality from predictions of networks that have not seen the sample."""
-    labels = data.train.labels.numpy()
-    probs, cost = np.zeros((len(labels), len(data.train.classes))), 0
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(labels, labels)
-    epochs = round(images / (len(labels) * (FOLDS - 1)))
-    for k, (known, new) in enumerate(folds):
-        part = replace(data, train=data.train.select(torch.from_numpy(known)))
-        cost += trained(part, out / name / f"fold-{k}", "cross_entropy", epochs)
-        unseen = data.train.select(torch.from_numpy(new)).images
-        probs[new] = model.load(out / name / f"fold-{k}").predict(unseen).numpy()
-    ways = ("self_confidence", "normalized_margin")
-    return {way: -get_label_quality_scores(labels, probs, method=way) for way in ways}, cost
-
-
-def trained(data: DatasetSplits, out: Path, method: str, epochs: int) -> int:
-    """Train that many epochs, the rate falling after two thirds; how many images that took."""
-    rates = [[1, 0.1], [1 + round(2 * epochs / 3), 0.01]]
-    schedule = {"epochs": epochs, "lr": rates, "batch_size": BATCH}
-    settings = {**COMMON, "schedule": schedule}
-    result = pipeline.train(
-        data, method=method, preset="small", settings=settings, seed=SEED, out=out
+    began = time.monotonic()
+    scores, accuracy = find(data, seed, out)
+    seconds = time.monotonic() - began
+    rows = {name: {**judge(values, wrong), "accuracy": accuracy} for name, values in scores.items()}
+    write_json(
+        out / "scores.json", {"seconds": seconds, "samples": len(data.train), "scores": rows}
     )
-    return int(result.summary["images"])
+    print(out, rows, f"{seconds:.0f} s", flush=True)
 
 
-def seconds(out: Path) -> float:
-    """What all runs took."""
-    runs = [read_json(path) for path in out.rglob("result.json")]
-    return float(sum(run["seconds"] for run in runs))
+def judge(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any]) -> dict[str, float]:
+    """How well the scores tell wrong labels from right ones."""
+    top = np.argsort(-scores, kind="stable")[: wrong.sum()]
+    return {
+        "auroc": float(roc_auc_score(wrong, scores)),
+        "average precision": float(average_precision_score(wrong, scores)),
+        "precision": float(wrong[top].mean()),
+    }
 
+
+def collect(out: Path) -> Iterator[dict[str, Any]]:
+    """A row for each label set, seed and score."""
+    for path in sorted(out.glob("*/*/*/scores.json")):
+        labels, seed, run, _ = path.relative_to(out).parts
+        found = read_json(path)
+        for name, figures in found["scores"].items():
+            about = {"labels": labels, "seed": int(seed.removeprefix("seed-")), "detector": name}
+            about |= {"samples": found["samples"], "run": f"{labels}/{seed}/{run}"}
+            yield {**about, **figures, "seconds": round(found["seconds"], 1)}
+
+
+def by_drpl(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """The mean loss of both stages, as `drpl clean` takes it with one seed."""
+    result = drpl.train(data, settings={"pool": True}, seed=seed, out=out / "run", quiet=True)
+    with np.load(out / "run" / "splits" / "pooled.npz") as split:
+        return {"DRPL": split["losses"]}, result.accuracy["last"]
+
+
+def by_loss(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Plain training: the last loss, the mean over the second half, and the mean margin (AUM)."""
+    result = drpl.train(data, method="cross_entropy", seed=seed, out=out / "run", quiet=True)
+    with np.load(next((out / "run" / "evidence").glob("*.npz"))) as seen:
+        scores = {
+            "small loss, last epoch": seen["losses"][-1],
+            "small loss, mean of epochs": seen["mean_losses"],
+            "AUM": -seen["mean_margins"],
+        }
+    return scores, result.accuracy["last"]
+
+
+def by_neighbours(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """How far the best other label leads among the nearest others; no seed matters."""
+    images, labels = data.train.images, data.train.labels
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    vectors = (images.load(torch.arange(len(labels))) - mean) / std
+    votes = vote_by_neighbours(vectors, labels, len(data.train.classes), NEIGHBOURS)
+    own = votes.gather(1, labels[:, None]).squeeze(1)
+    lead = votes.scatter(1, labels[:, None], -1.0).amax(1) - own
+    return {"k-NN vote": lead.numpy()}, None
+
+
+def by_regression(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Cleanlab on predictions of a logistic regression for samples that it has not seen."""
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    x = ((data.train.images.load(torch.arange(len(data.train))) - mean) / std).numpy()
+    y = data.train.labels.numpy()
+    probs = np.zeros((len(y), len(data.train.classes)), np.float32)
+    for known, new in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(x, y):
+        fitted = LogisticRegression(max_iter=100, tol=1e-3).fit(x[known], y[known])
+        probs[new] = fitted.predict_proba(x[new])
+    return {"cleanlab, logistic regression": -get_label_quality_scores(y, probs)}, None
+
+
+def by_folds(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """Cleanlab on predictions of the same network as DRPL's, in five folds."""
+    y = data.train.labels.numpy()
+    probs = np.zeros((len(y), len(data.train.classes)))
+    for k, (known, new) in enumerate(
+        StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y)
+    ):
+        part = replace(data, train=data.train.select(torch.from_numpy(known)), test=None)
+        place = out / f"fold-{k}"
+        drpl.train(part, method="cross_entropy", seed=seed, out=place, quiet=True)
+        unseen = data.train.select(torch.from_numpy(new)).images
+        probs[new] = model.load(place).predict(unseen).numpy()
+    return {"cleanlab, same network": -get_label_quality_scores(y, probs)}, None
+
+
+def by_finetuning(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """DRPL whose networks begin with the encoder's weights."""
+    experiment = Experiment.build(
+        data,
+        preset="finetune",
+        settings={"pool": True, "frozen": FROZEN},
+        seed=seed,
+        goal="detect",
+    )
+    return {"DRPL, fine-tuned": detect(experiment, out)}, None
+
+
+def by_scratch(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """DRPL as `drpl clean --features none` trains it."""
+    whole = Choice(data, "small", {"pool": True, "width": WIDTH, "flip": True})
+    experiment = scale_epochs(whole, EFFORT).build(seed, "detect")
+    return {"DRPL, from scratch": detect(experiment, out)}, None
+
+
+def detect(experiment: Experiment, out: Path) -> np.ndarray[Any, Any]:
+    """The mean loss of both stages."""
+    execute(experiment, Execution(folder=out / "run", quiet=True))
+    with np.load(out / "run" / "splits" / "pooled.npz") as split:
+        losses: np.ndarray[Any, Any] = split["losses"]
+    return losses
+
+
+DETECTORS = {
+    "drpl": by_drpl,
+    "loss": by_loss,
+    "neighbours": by_neighbours,
+    "regression": by_regression,
+    "folds": by_folds,
+    "scratch": by_scratch,
+    "finetune": by_finetuning,
+}
 
 if __name__ == "__main__":
     main()

@@ -3,9 +3,8 @@
     python -m benchmarks.sizes --data-dir FOLDER [--seeds 1 2 3]
 
 CIFAR-10N's human labels, and 40 classes of imagenet32-mini in which a quarter of the labels name a
-class that looks alike and a tenth of the images show none of the classes. The largest set of these
-takes 40 other ones of the 60 classes, for there are not more images of the first 40. What is
-finished is kept in the folder of `--out` and not done again.
+class that looks alike and a tenth of the images show none of the classes; of these classes there
+are 10,000 images and no more. What is finished is kept in the folder of `--out` and not done again.
 """
 
 import argparse
@@ -18,9 +17,10 @@ import torch
 from torch.nn.functional import normalize
 
 import drpl
-from benchmarks import features
-from benchmarks.features import Found
+from benchmarks import humans
+from benchmarks.humans import Found
 from drpl.data.dataset import DatasetSplits
+from drpl.data.sources import ReadOptions
 from drpl.files import write_atomic, write_json
 from drpl.noise.inject import make_noise
 from drpl.noise.kind import NoiseContext
@@ -40,26 +40,27 @@ def main() -> None:
     words.add_argument("--data-dir", type=Path, required=True, help="where the data sets are")
     words.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     asked = words.parse_args()
+    whole = {
+        "CIFAR-10N worse": read_humans(asked.data_dir),
+        "40 classes": read_classes(asked.data_dir / "imagenet32-mini"),
+    }
     for size in SIZES:
-        whole = {
-            "CIFAR-10N worse": features.read("worse_label", asked.data_dir),
-            "40 classes": read_classes(asked.data_dir / "imagenet32-mini", size > SIZES[-2]),
-        }
         for name, data in whole.items():
-            for seed in asked.seeds:
+            for seed in asked.seeds if size <= len(data.train) else ():
                 few = draw(data, size, seed)
                 for detector, find in DETECTORS.items():
-                    out = asked.out / f"{name}, {len(few.train)}" / f"seed-{seed}" / detector
-                    features.measure(out, few, seed, find)
+                    out = asked.out / f"{name}, {size}" / f"seed-{seed}" / detector
+                    humans.measure(out, few, seed, find)
     write(asked.out)
 
 
 def write(out: Path) -> None:
     """All rows and how they came about, into the results."""
-    found = pd.DataFrame(features.collect(out))
-    found[["set", "samples"]] = found.pop("labels").str.rsplit(", ", n=1, expand=True)
-    found["samples"] = found["samples"].astype(int)
-    found = found.sort_values(["set", "samples", "seed"], kind="stable").drop(columns="accuracy")
+    found = pd.DataFrame(humans.collect(out))
+    found["set"] = found.pop("labels").str.rsplit(", ", n=1).str[0]
+    found = found.sort_values(["set", "samples", "seed"], kind="stable").drop(
+        columns=["accuracy", "run"]
+    )
     write_atomic(RESULTS / "sizes.csv", to_csv(found))
     about = {"command": "python -m benchmarks.sizes", "encoder": "lite0", "budget": BUDGET}
     seconds = round(found["seconds"].sum())
@@ -68,13 +69,18 @@ def write(out: Path) -> None:
     print(means.unstack().to_string())
 
 
-def read_classes(folder: Path, large: bool) -> DatasetSplits:
-    """40 of the 60 classes as vectors, the other 20 set aside."""
+def read_humans(data_dir: Path) -> DatasetSplits:
+    """CIFAR-10N as vectors."""
+    read_options = ReadOptions(data_dir=data_dir)
+    return drpl.encode(humans.read("worse_label", read_options, SIZES[-1]), "lite0", mirrored=True)
+
+
+def read_classes(folder: Path) -> DatasetSplits:
+    """The 40 outer classes as vectors, the other 20 set aside."""
     data = drpl.load(str(folder))
     assert data.outside is not None
     joined = replace(data, train=data.train.concat(data.outside), test=None, outside=None)
-    aside = data.outside.classes[-20:] if large else data.train.classes
-    return drpl.encode(joined.hold_out(aside), "lite0")
+    return drpl.encode(joined.hold_out(data.train.classes), "lite0", mirrored=True)
 
 
 def draw(data: DatasetSplits, size: int, seed: int) -> DatasetSplits:
@@ -112,8 +118,8 @@ def by_clean(data: DatasetSplits, seed: int, out: Path) -> Found:
 
 DETECTORS = {
     "clean": by_clean,
-    "neighbours": features.by_neighbours,
-    "regression": features.by_regression,
+    "neighbours": humans.by_neighbours,
+    "regression": humans.by_regression,
 }
 
 if __name__ == "__main__":
