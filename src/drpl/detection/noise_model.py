@@ -1,0 +1,109 @@
+"""How probably each label is wrong, by predictions and the labels that contradict them.
+
+The scores s_i of a classifier say that the true class of sample i is k with probability
+
+    p_ik = softmax(t s_i)_k
+
+Its label is that class with probability 1 - n, and otherwise another one, drawn from row k of a
+matrix W of confusions. So a label y_i is seen with probability
+
+    (1 - n) p_iy + n sum_k p_ik W_ky
+
+What differs from the prediction of a sure classifier can only be noise, what differs from that of an
+unsure one may be the classifier's own error. How noise goes on from the sure to the unsure samples
+cannot be seen: the model says that it stays as it is, n. Where people take hard images for others,
+more than n is wrong, and `cleaning.estimate` says how much more it may be. t and n are found by
+maximum likelihood, W is counted among the surest.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from torch import Tensor
+
+from drpl.randomness import rng
+
+SURE = 0.4  # share of the samples, the surest ones, whose contradictions tell the confusions
+UNIFORM = 20.0  # contradictions that a uniform row of the matrix is worth beside them
+ENOUGH = 20_000  # samples that the model is fitted to
+START = (1.0, -3.0)  # log of t times the spread of the scores; log-odds of n
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """The model of some labels, fitted."""
+
+    scores: Tensor  # [N, C]
+    labels: Tensor  # [N]
+    confusions: Tensor  # [C, C] true class, given label; the diagonal is 0
+    temperature: float
+    rate: float  # n
+
+    @classmethod
+    def fit(cls, scores: Tensor, labels: Tensor) -> "NoiseModel":
+        """The most likely model of the labels."""
+        scores = scores.double()
+        confusions = _count_confusions(scores, labels)
+        some = torch.randperm(len(labels), generator=rng("noise model"))[:ENOUGH]
+        spread = float(scores.std().clamp(min=TINY))
+
+        def build(index: Tensor, weights: NDArray[np.float64]) -> NoiseModel:
+            t, rate = float(np.exp(weights[0])) / spread, float(expit(weights[1]))
+            return cls(scores[index], labels[index], confusions, t, rate)
+
+        found = minimize(
+            lambda weights: build(some, weights).surprise,
+            np.array(START),
+            method="Nelder-Mead",
+            options={"maxiter": 400, "xatol": 1e-3, "fatol": 1e-6},
+        )
+        return build(torch.arange(len(labels)), found.x)
+
+    @property
+    def probs(self) -> Tensor:
+        """Of the true classes, before one knows the labels. [N, C]"""
+        return (self.temperature * self.scores).softmax(1)
+
+    def _explain(self) -> tuple[Tensor, Tensor]:
+        """How probable each label is as a right one and as a wrong one. [N]"""
+        probs = self.probs
+        right = probs.gather(1, self.labels[:, None]).squeeze(1)
+        wrong = (probs * self.confusions.T[self.labels]).sum(1)
+        return (1 - self.rate) * right, self.rate * wrong
+
+    @property
+    def surprise(self) -> float:
+        """The mean negative log-likelihood of the labels."""
+        right, wrong = self._explain()
+        return -float((right + wrong).clamp(min=TINY).log().mean())
+
+    @property
+    def posterior(self) -> Tensor:
+        """The probability that each label is wrong. [N]"""
+        right, wrong = self._explain()
+        return wrong / (right + wrong).clamp(min=TINY)
+
+
+def find_surest(scores: Tensor, share: float) -> Tensor:
+    """Which samples have the first class farthest ahead of the second. [N] bool"""
+    first, second = scores.topk(2, dim=1).values.unbind(1)
+    order = (first - second).argsort(descending=True, stable=True)
+    surest = torch.zeros(len(order), dtype=torch.bool)
+    surest[order[: max(1, round(share * len(order)))]] = True
+    return surest
+
+
+def _count_confusions(scores: Tensor, labels: Tensor) -> Tensor:
+    """What the surest samples of each class are called if not by it, rows summing to 1. [C, C]"""
+    classes = scores.shape[1]
+    sure = find_surest(scores, SURE)
+    cells = scores[sure].argmax(1) * classes + labels[sure]
+    counts = torch.bincount(cells, minlength=classes**2).reshape(classes, classes).double()
+    counts.fill_diagonal_(0)
+    other = (1 - torch.eye(classes, dtype=torch.float64)) / (classes - 1)
+    return (counts + UNIFORM * other) / (counts.sum(1, keepdim=True) + UNIFORM)
