@@ -1,0 +1,94 @@
+"""Does a second encoder help `drpl clean`? python -m benchmarks.second_encoder --data-dir FOLDER
+
+CIFAR-10's first 3,000 TEST images with wrong labels, as vectors of `lite0` and of `lite2`. Four
+ways that take about as long as each other find the wrong labels: DRPL with two seeds on `lite0`
+(what `clean` does), with two on `lite2`, with one on each, and one on both side by side.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.metrics import roc_auc_score
+
+import drpl
+from drpl.data.dataset import DatasetSplits, statistics
+from drpl.data.images import TensorImages
+from drpl.data.sources import ReadOptions, load
+from drpl.files import read_arrays, write_atomic, write_json
+from drpl.noise.inject import corrupt
+from drpl.report.table import to_csv
+from drpl.runs.execute import list_versions
+
+IMAGES, SEEDS = 3000, (11, 12)
+NOISES = ("uniform:0.3", "nonuniform:0.5")  # the second moves half of five classes to look-alikes
+RESULTS = Path("benchmarks/results/second-encoder")
+
+Losses = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description="One encoder or two.")
+    words.add_argument("--out", type=Path, default=Path("runs/second-encoder"), help="the runs")
+    words.add_argument("--data-dir", type=Path, help="where the data sets are")
+    words.add_argument("--cache", type=Path, help="where features are kept")
+    asked = words.parse_args()
+    options = ReadOptions(cache=asked.cache)
+    whole = load("cifar10", ReadOptions(data_dir=asked.data_dir))
+    assert whole.test is not None
+    clean = replace(whole, train=whole.test.select(torch.arange(IMAGES)), test=None)
+    sets = {name: drpl.encode(clean, name, read_options=options) for name in ("lite0", "lite2")}
+    sets["both"] = join(sets["lite0"], sets["lite2"])
+    rows = [
+        {"noise": noise, "seed": seed, **compare(sets, noise, seed, asked.out)}
+        for noise in NOISES
+        for seed in SEEDS
+    ]
+    table = pd.DataFrame(rows)
+    write_atomic(RESULTS.with_suffix(".csv"), to_csv(table))
+    about = {"command": "python -m benchmarks.second_encoder", "images": IMAGES}
+    write_json(RESULTS.with_suffix(".json"), {**about, "versions": list_versions()})
+    print(table.to_string(), table.mean(numeric_only=True).to_string(), sep="\n")
+
+
+def join(one: DatasetSplits, other: DatasetSplits) -> DatasetSplits:
+    """The vectors of two encoders side by side; training standardises each number."""
+    every = torch.arange(len(one.train))
+    images = TensorImages(torch.cat([data.train.images.load(every) for data in (one, other)], 1))
+    mean, std = statistics(images)
+    return replace(one, train=replace(one.train, images=images), mean=mean, std=std, encoding=None)
+
+
+def compare(sets: dict[str, DatasetSplits], noise: str, seed: int, out: Path) -> dict[str, float]:
+    """The AUROC of each way."""
+    losses: dict[tuple[str, int], Losses] = {}
+    for name, k in (("lite0", 0), ("lite0", 1), ("lite2", 0), ("lite2", 1), ("both", 0)):
+        noisy, _ = corrupt(sets[name], noise, seed)
+        folder = out / noise.replace(":", "-") / f"seed-{seed}" / f"{name}-{k}"
+        drpl.detect(noisy, settings={"pool": True}, seed=seed + 100 * k, out=folder, quiet=True)
+        losses[name, k] = rank(read_arrays(folder / "splits" / "pooled.npz")["losses"])
+    truth = noisy.train.truth
+    assert truth is not None
+    wrong = truth.is_noisy(noisy.train.labels).numpy()
+    ways = {
+        "lite0": losses["lite0", 0] + losses["lite0", 1],
+        "lite2": losses["lite2", 0] + losses["lite2", 1],
+        "one of each": losses["lite0", 0] + losses["lite2", 0],
+        "side by side": losses["both", 0],
+    }
+    found = {name: round(float(roc_auc_score(wrong, score)), 4) for name, score in ways.items()}
+    print(noise, seed, found, flush=True)
+    return found
+
+
+def rank(values: Losses) -> Losses:
+    """The place of each value in their order: what two runs have in common."""
+    return values.argsort().argsort().astype(np.float64)
+
+
+if __name__ == "__main__":
+    main()
