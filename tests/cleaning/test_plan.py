@@ -96,13 +96,13 @@ def test_the_best_that_fits_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def encoded() -> DatasetSplits:
-    """Features of images, as `lite0` would make them of squares of 32 pixels."""
+    """Features of images, as two encoders would make them of squares of 32 pixels."""
     draws, labels = np.random.default_rng(1), np.arange(60) % 2
     pixels = draws.integers(0, 256, (60, 40, 40, 3), dtype=np.uint8)
     pixels[labels == 0, :20] //= 4
     vectors = arrays((labels[:, None] + draws.normal(size=(60, 5))).astype(np.float32), labels)
     train = replace(vectors.train, pictures=arrays(pixels, labels).train.images)
-    return replace(vectors, train=train, encoding=Encoding("lite0", 32, False, "0" * 16))
+    return replace(vectors, train=train, encoding=Encoding("lite0+lite2", 32, False, "0" * 16))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from drpl.cleaning import representation
-from drpl.cleaning.representation import NONE, represent
+from drpl.cleaning.representation import NONE, choose_encoder, represent
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
@@ -43,14 +43,31 @@ def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
     assert found.data.train.pictures is not None
     assert len(found.data.train.paths or ()) == 90
     (note,) = found.notes
-    assert note.endswith("trained on features")
+    assert note.endswith("trained on features of lite0")
     assert "by the features of lite0" in note
 
 
-def test_with_time_mirror_images_are_seen_too(patterns: Path, tmp_path: Path) -> None:
+def test_with_time_mirror_images_are_seen_too(
+    patterns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(representation, "BETTER", (("lite0", True, 2),))
     found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path), 600)
     assert found.data.encoding is not None
     assert found.data.encoding.mirrored
+
+
+@pytest.mark.parametrize(
+    ("times", "chosen"),
+    [
+        (0.5, ("lite0", False)),  # there is nothing quicker
+        (1.9, ("lite0", False)),
+        (2.5, ("lite0", True)),
+        (3.0, ("lite0+lite2", False)),
+        (90, ("lite0+lite2", True)),
+    ],
+)
+def test_time_buys_better_features(times: float, chosen: tuple[str, bool]) -> None:
+    assert choose_encoder(times) == chosen
 
 
 def test_digits_are_seen_by_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from drpl.cleaning.representation import NONE, represent
 from drpl.config.compose import merge, parse_settings
 from drpl.config.from_data import choose_batch_size, find_schedules
-from drpl.data.dataset import DatasetSplits
+from drpl.data.dataset import DatasetSplits, Encoding
 from drpl.data.images import Images, redecode
 from drpl.data.sources import ReadOptions
 from drpl.encoders.lite import RELEASES
@@ -165,8 +165,13 @@ def fit_budget(
 
 def _can_finetune(data: DatasetSplits, device: str | None) -> bool:
     """Whether the vectors are of an encoder that can be trained, and there is a GPU for it."""
-    known = data.encoding is not None and data.encoding.encoder in RELEASES
+    known = data.encoding is not None and _first_encoder(data.encoding) in RELEASES
     return known and data.train.pictures is not None and choose_device(device).type == "cuda"
+
+
+def _first_encoder(made: Encoding) -> str:
+    """The encoder, or the first of two side by side."""
+    return made.encoder.split("+")[0]
 
 
 def _finetune(choice: Choice) -> Choice:
@@ -176,7 +181,7 @@ def _finetune(choice: Choice) -> Choice:
     assert data.train.pictures is not None  # noqa: S101
     images = redecode(data.train.pictures, made.size)
     train = replace(data.train, images=images, pictures=None)
-    settings: dict[str, Any] = {"pool": True, "network": made.encoder}
+    settings: dict[str, Any] = {"pool": True, "network": _first_encoder(made)}
     settings["flip"] = not flipping_harms(images)
     if "prior" in choice.settings:
         settings["prior"] = choice.settings["prior"]
