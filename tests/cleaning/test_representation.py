@@ -10,6 +10,7 @@ from PIL import Image
 from drpl.cleaning import representation
 from drpl.cleaning.representation import NONE, choose_encoder, represent
 from drpl.data.sources import ReadOptions
+from drpl.encoders import lite
 from drpl.errors import ConfigError
 
 
@@ -34,8 +35,8 @@ def patterns(tmp_path: Path) -> Path:
     return tmp_path / "patterns"
 
 
-def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
-    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path))
+def test_patterns_are_seen_by_features(patterns: Path, converted: Path) -> None:
+    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=converted))
     assert found.features == "lite0"
     assert found.data.train.images.shape == (1280,)
     assert found.data.encoding is not None
@@ -48,10 +49,10 @@ def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
 
 
 def test_with_time_mirror_images_are_seen_too(
-    patterns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    patterns: Path, converted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(representation, "BETTER", (("lite0", True, 2),))
-    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path), 600)
+    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=converted), 600)
     assert found.data.encoding is not None
     assert found.data.encoding.mirrored
 
@@ -70,9 +71,10 @@ def test_time_buys_better_features(times: float, chosen: tuple[str, bool]) -> No
     assert choose_encoder(times) == chosen
 
 
-def test_digits_are_seen_by_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(representation, "SHOWN", 400)
-    found = represent("digits", "auto", ReadOptions(size=None, cache=tmp_path))
+def test_digits_are_seen_by_pixels(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(representation, "SHOWN", 200)
+    monkeypatch.setattr(lite, "SIZE", 64)  # in which it is converted already
+    found = represent("digits", "auto", ReadOptions(size=None, cache=converted))
     assert found.features is None
     assert found.data.train.images.shape == (1, 8, 8)
     assert found.notes[0].endswith("trained on pixels")
