@@ -135,9 +135,17 @@ def encoder() -> str:
     return table("`lite0` sees, images a second, times eager torch", rows)
 
 
+def second_encoder() -> str:
+    """One encoder or two, with and without mirror images."""
+    means = pd.read_csv(RESULTS / "second-encoder.csv").groupby("noise", sort=False).mean()
+    ways = [way for way in means if way != "seed"]
+    rows = [[str(way), *(f"{value:.4f}" for value in means[way])] for way in ways]
+    return table(", ".join(["features", *means.index]), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
-    for made in (demo, mini, accuracy, losses, humans, probes, cleaning, encoder)
+    for made in (demo, mini, accuracy, losses, humans, probes, cleaning, encoder, second_encoder)
 }
 
 if __name__ == "__main__":
