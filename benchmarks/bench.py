@@ -6,13 +6,22 @@ ssl_ratio        the same for a semi-supervised epoch: one more forward without 
 decode_ratio     images a second and core of JPEGs of 500 x 375 over a plain loop with Pillow
 mixture_speedup  fit + score of a million losses over the plain formulation with scipy.stats
 growth           nanoseconds per sample of detection at 1k to 1M samples
+encoder_ratio    images a second and core of `drpl encode` on JPEGs over eager torch on tensors
+
+    python benchmarks/bench.py [NAME ...]
+
+measures only what is named (`encoder`, `growth` ...) and keeps the other figures of the file.
 """
 
+import argparse
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +32,15 @@ from torch import Tensor, nn, optim
 from drpl.data.decoding import decode
 from drpl.data.images import Images, TensorImages
 from drpl.data.pixel_store import open_packed, write_packed
+from drpl.data.sources import ReadOptions
 from drpl.data.transforms import CropFlip, Normalise
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture, Scale
 from drpl.detection.split import detect
-from drpl.files import write_json
+from drpl.encoders.encode import encode
+from drpl.encoders.encoder import load_encoder
+from drpl.encoders.engine import BATCH as ENCODED
+from drpl.files import read_json, write_json
 from drpl.methods.cross_entropy import Classify
 from drpl.methods.pseudo_label import PseudoLabel, SemiSupervised
 from drpl.networks.build import build_network
@@ -41,16 +54,23 @@ from drpl.training.stage import Stage
 RESULT = Path(__file__).parent / "results" / "bench.json"
 SEED, BATCH, STEPS, ROUNDS = 1, 128, 8, 6
 CPU = torch.device("cpu")
+JPEGS = 384  # that are encoded in each round
+
+Figures = dict[str, Any]
 
 
-def best_of_interleaved(*jobs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+def best_of_interleaved(
+    *jobs: Callable[[], object],
+    rounds: int = ROUNDS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
     """The shortest time of each job; they take turns, so a busy machine hits all alike."""
     best = [float("inf")] * len(jobs)
     for _ in range(rounds):
         for k, job in enumerate(jobs):
-            began = time.perf_counter()
+            began = clock()
             job()
-            best[k] = min(best[k], time.perf_counter() - began)
+            best[k] = min(best[k], clock() - began)
     return best
 
 
@@ -97,7 +117,7 @@ def looped(stage: Stage, images: Images | None = None) -> Callable[[], object]:
     return lambda: next(epochs)
 
 
-def loop_ratios() -> tuple[float, float]:
+def measure_loop() -> Figures:
     """With the images in memory, and in a cache on disk."""
     targets = one_hot(torch.randint(10, (BATCH * STEPS,)), 10)
     with tempfile.TemporaryDirectory() as folder:
@@ -110,17 +130,28 @@ def loop_ratios() -> tuple[float, float]:
             looped(Classify(network(), targets)),
             looped(Classify(network(), targets), found[0]),
         )
-    return plain / memory, plain / cache
+    return {"loop_ratio": round(plain / memory, 3), "cached_ratio": round(plain / cache, 3)}
+
+
+def write_jpegs(folder: Path, count: int) -> list[str]:
+    """Pictures of the size of ImageNet's that are all different."""
+    draws = np.random.default_rng(SEED)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [str(folder / f"{k}.jpg") for k in range(count)]
+    for path in paths:
+        scene = Image.fromarray(draws.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+        scene.resize((500, 375), Image.Resampling.BICUBIC).save(path, quality=90)
+    return paths
+
+
+def measure_decoding() -> Figures:
+    """On one core, so threads do not count."""
+    return {"decode_ratio": {str(size): round(decode_ratio(size), 2) for size in (64, 224)}}
 
 
 def decode_ratio(size: int) -> float:
-    """On one core, so threads do not count."""
-    draws = np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as folder:
-        paths = [f"{folder}/{k}.jpg" for k in range(16)]
-        for path in paths:
-            scene = Image.fromarray(draws.integers(0, 256, (30, 40, 3), dtype=np.uint8))
-            scene.resize((500, 375), Image.Resampling.BICUBIC).save(path, quality=90)
+        paths = write_jpegs(Path(folder), 16)
 
         def plain() -> None:
             for path in paths:
@@ -133,12 +164,61 @@ def decode_ratio(size: int) -> float:
     return simple / ours
 
 
-def ssl_ratio() -> float:
+@contextmanager
+def one_core() -> Iterator[None]:
+    """All threads share one core, so figures are for a core."""
+    threads, cores = torch.get_num_threads(), os.sched_getaffinity(0)
+    torch.set_num_threads(1)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        os.sched_setaffinity(0, cores)
+
+
+def measure_encoder() -> Figures:
+    """`lite0` at its own size and at that of its training; images a second for each way."""
+    with one_core(), tempfile.TemporaryDirectory() as folder:
+        for kind in ("a", "b"):
+            write_jpegs(Path(folder) / "photos" / kind, JPEGS // 2)
+        sizes = {str(size): encoder_speeds(Path(folder), size) for size in (128, 224)}
+    ratios = {size: round(files / tensors, 2) for size, (files, tensors) in sizes.items()}
+    speeds = {size: round(files, 1) for size, (files, _) in sizes.items()}
+    return {"encoder_ratio": ratios, "encoder_images_per_second_and_core": speeds}
+
+
+def encoder_speeds(folder: Path, size: int) -> tuple[float, float]:
+    """Images a second of `drpl encode` on JPEG files, and of eager torch on tensors."""
+    cache = folder / f"cache-{size}"
+    encoder = load_encoder("lite0", size=size, device=CPU, cache=cache / "features")
+    assert encoder.net is not None
+    net, pixels = encoder.net, torch.zeros(JPEGS, 3, size, size, dtype=torch.uint8)
+
+    def encode_files() -> None:
+        for path in (cache / "features").iterdir():
+            if path.suffix in (".rows", ".keys"):
+                path.unlink()  # or they would be found there
+        encode(str(folder / "photos"), size=size, read_options=ReadOptions(cache=cache))
+
+    @torch.inference_mode()
+    def encode_tensors() -> None:
+        for part in pixels.split(ENCODED):
+            net(part)
+
+    # A core's own seconds: threads that decode count too, and what else the machine does not.
+    files, tensors = best_of_interleaved(
+        encode_files, encode_tensors, rounds=3, clock=time.process_time
+    )
+    return JPEGS / files, JPEGS / tensors
+
+
+def measure_ssl() -> Figures:
     targets = one_hot(torch.randint(10, (BATCH * STEPS,)), 10)
     clean = torch.rand(BATCH * STEPS) < 0.5
     stage = PseudoLabel(network(), targets, clean, SemiSupervised())
     plain, ours = best_of_interleaved(bare(2), looped(stage))
-    return plain / ours
+    return {"ssl_ratio": round(plain / ours, 3)}
 
 
 def some_losses(count: int) -> Tensor:
@@ -166,17 +246,17 @@ def plain_mixture(losses: Tensor) -> np.ndarray:
     return np.asarray(high / (low + high + 1e-12))
 
 
-def mixture_speedup() -> float:
+def measure_mixture() -> Figures:
     losses = some_losses(1_000_000)
     ours = BetaMixture.fit(losses).noisy(losses).numpy()
     assert np.abs(ours - plain_mixture(losses)).mean() < 1e-3, "the two must agree"
     plain, fast = best_of_interleaved(
         lambda: plain_mixture(losses), lambda: BetaMixture.fit(losses).noisy(losses), rounds=3
     )
-    return plain / fast
+    return {"mixture_speedup": round(plain / fast, 1)}
 
 
-def growth() -> dict[str, float]:
+def measure_growth() -> Figures:
     """From losses to a split, per sample."""
     per_sample = {}
     sizes = (1_000, 10_000, 100_000, 1_000_000)
@@ -188,27 +268,39 @@ def growth() -> dict[str, float]:
         jobs.append(lambda e=evidence, y=labels: detect(e, y, 0.5, min_labelled=0.35))
     for count, seconds in zip(sizes, best_of_interleaved(*jobs), strict=True):
         per_sample[str(count)] = round(seconds / count * 1e9, 1)
-    return per_sample
+    return {"growth": per_sample, "unit_of_growth": "nanoseconds per sample"}
+
+
+MEASUREMENTS = {
+    "loop": measure_loop,
+    "ssl": measure_ssl,
+    "decoding": measure_decoding,
+    "mixture": measure_mixture,
+    "growth": measure_growth,
+    "encoder": measure_encoder,
+}
 
 
 def main() -> None:
-    began = time.perf_counter()
-    loop_ratio, cached_ratio = loop_ratios()
-    result = {
-        "loop_ratio": round(loop_ratio, 3),
-        "cached_ratio": round(cached_ratio, 3),
-        "ssl_ratio": round(ssl_ratio(), 3),
-        "decode_ratio": {str(size): round(decode_ratio(size), 2) for size in (64, 224)},
-        "mixture_speedup": round(mixture_speedup(), 1),
-        "growth": growth(),
-        "unit_of_growth": "nanoseconds per sample",
-        "setting": "PreAct ResNet-18 of width 16, 32 x 32 images, batch 128",
-        "seed": SEED,
+    words = argparse.ArgumentParser(description="Speed ratios.")
+    words.add_argument("names", nargs="*", choices=[[], *MEASUREMENTS], metavar="NAME")
+    names, began = words.parse_args().names, time.perf_counter()
+    figures: Figures = {}
+    for name in names or MEASUREMENTS:
+        figures |= MEASUREMENTS[name]()
+    about = {
         "threads": torch.get_num_threads(),
         "versions": list_versions(),
         "seconds": round(time.perf_counter() - began, 1),
-        "command": "make bench",
+        "command": " ".join(["python benchmarks/bench.py", *names]) if names else "make bench",
     }
+    if names:  # the other figures were measured at another time, perhaps with other versions
+        kept = read_json(RESULT)
+        since = {**kept.get("measured since", {}), **dict.fromkeys(names, about)}
+        result = {**kept, **figures, "measured since": since}
+    else:
+        setting = "PreAct ResNet-18 of width 16, 32 x 32 images, batch 128"
+        result = {**figures, "setting": setting, "seed": SEED, **about}
     write_json(RESULT, result)
     print(json.dumps(result, indent=2))
 

@@ -127,8 +127,25 @@ def cleaning() -> str:
     return table(head, [[*row] for row in rows.items()]) + f"\n{textwrap.fill(words, 100)}\n"
 
 
+def encoder() -> str:
+    """How fast `lite0` is on one core, decoding included."""
+    found = measured("bench.json")
+    speeds, ratios = found["encoder_images_per_second_and_core"], found["encoder_ratio"]
+    rows = [[f"{size} x {size}", f"{speeds[size]:.0f}", f"{ratios[size]:.1f}"] for size in speeds]
+    return table("`lite0` sees, images a second, times eager torch", rows)
+
+
+def second_encoder() -> str:
+    """One encoder or two, with and without mirror images."""
+    means = pd.read_csv(RESULTS / "second-encoder.csv").groupby("noise", sort=False).mean()
+    ways = [way for way in means if way != "seed"]
+    rows = [[str(way), *(f"{value:.4f}" for value in means[way])] for way in ways]
+    return table(", ".join(["features", *means.index]), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    made.__name__: made for made in (demo, mini, accuracy, losses, humans, probes, cleaning)
+    made.__name__: made
+    for made in (demo, mini, accuracy, losses, humans, probes, cleaning, encoder, second_encoder)
 }
 
 if __name__ == "__main__":

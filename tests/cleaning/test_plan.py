@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from drpl.cleaning import plan as planning
+from drpl.cleaning.clean import PLAN, clean
 from drpl.cleaning.plan import (
     Choice,
     fit_budget,
@@ -20,11 +22,12 @@ from drpl.cleaning.plan import (
     scale_epochs,
 )
 from drpl.config.compose import compose, parse_settings
-from drpl.data.dataset import DatasetSplits
+from drpl.data.dataset import DatasetSplits, Encoding
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError
+from drpl.files import read_arrays
 from drpl.methods.drpl import Config
 from drpl.randomness import rng
 from drpl.runs.dry_run import Plan, StagePlan
@@ -89,6 +92,58 @@ def test_the_best_that_fits_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice == every[-1]
     assert count_epochs(choice) < 0.25 * count_epochs(every[0])
     assert time > 60
+
+
+@pytest.fixture
+def encoded() -> DatasetSplits:
+    """Features of images, as two encoders would make them of squares of 32 pixels."""
+    draws, labels = np.random.default_rng(1), np.arange(60) % 2
+    pixels = draws.integers(0, 256, (60, 40, 40, 3), dtype=np.uint8)
+    pixels[labels == 0, :20] //= 4
+    vectors = arrays((labels[:, None] + draws.normal(size=(60, 5))).astype(np.float32), labels)
+    train = replace(vectors.train, pictures=arrays(pixels, labels).train.images)
+    return replace(vectors, train=train, encoding=Encoding("lite0+lite2", 32, False, "0" * 16))
+
+
+@pytest.mark.parametrize(
+    ("kind", "costs", "tuned"),
+    [("cuda", [10, 10, 30], True), ("cuda", [10, 10, 90], False), ("cpu", [10, 10], False)],
+)
+def test_a_gpu_with_time_left_trains_the_encoder_too(
+    encoded: DatasetSplits,
+    kind: str,
+    costs: list[float],
+    tuned: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planning, "choose_device", lambda _: torch.device(kind))
+    monkeypatch.setattr(planning, "dry_run", make_dry_run(iter(costs)))
+    choice, time = fit_budget(encoded, 100 / planning.MARGIN, None, None)
+    assert choice.tuned is tuned
+    assert choice.seeds == planning.SEEDS
+    assert time == (50 + 30 * tuned) / planning.MARGIN
+    assert ("fine-tuned" in choice.describe()) is tuned
+    *others, last = choice.build_all(seed=7)
+    assert [one.seed for one in (*others, last)] == list(range(7, 12 + tuned))
+    assert last.data.train.images.shape == ((3, 32, 32) if tuned else (5,))
+    assert last.config.pretrained is tuned
+    assert last.goal == "detect"
+    assert torch.equal(last.data.train.labels, encoded.train.labels)
+
+
+@pytest.mark.slow
+def test_what_the_trained_encoder_says_counts_too(encoded: DatasetSplits, tmp_path: Path) -> None:
+    (first, *_) = list_choices(encoded)
+    replace(first, tuned=True).save(tmp_path / PLAN)
+    found = clean(encoded, tmp_path, quiet=True)
+    assert found.figures["repeats"] == 2
+    tuned = tmp_path / "repeats" / "seed-2"
+    assert 'network = "lite0"' in (tuned / "config.toml").read_text()
+    losses = [
+        read_arrays(folder / "splits" / "pooled.npz")["losses"] for folder in (tmp_path, tuned)
+    ]
+    samples = pd.read_csv(tmp_path / "samples.csv")
+    assert np.allclose(samples["loss"], np.mean(losses, 0), atol=1e-4)
 
 
 def test_data_choose_their_settings() -> None:

@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from drpl.cleaning import representation
-from drpl.cleaning.representation import NONE, represent
+from drpl.cleaning.representation import NONE, choose_encoder, represent
 from drpl.data.sources import ReadOptions
+from drpl.encoders import lite
 from drpl.errors import ConfigError
 
 
@@ -34,8 +35,8 @@ def patterns(tmp_path: Path) -> Path:
     return tmp_path / "patterns"
 
 
-def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
-    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path))
+def test_patterns_are_seen_by_features(patterns: Path, converted: Path) -> None:
+    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=converted))
     assert found.features == "lite0"
     assert found.data.train.images.shape == (1280,)
     assert found.data.encoding is not None
@@ -43,19 +44,37 @@ def test_patterns_are_seen_by_features(patterns: Path, tmp_path: Path) -> None:
     assert found.data.train.pictures is not None
     assert len(found.data.train.paths or ()) == 90
     (note,) = found.notes
-    assert note.endswith("trained on features")
+    assert note.endswith("trained on features of lite0")
     assert "by the features of lite0" in note
 
 
-def test_with_time_mirror_images_are_seen_too(patterns: Path, tmp_path: Path) -> None:
-    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=tmp_path), 600)
+def test_with_time_mirror_images_are_seen_too(
+    patterns: Path, converted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(representation, "BETTER", (("lite0", True, 2),))
+    found = represent(str(patterns), "auto", ReadOptions(size=64, cache=converted), 600)
     assert found.data.encoding is not None
     assert found.data.encoding.mirrored
 
 
-def test_digits_are_seen_by_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(representation, "SHOWN", 400)
-    found = represent("digits", "auto", ReadOptions(size=None, cache=tmp_path))
+@pytest.mark.parametrize(
+    ("times", "chosen"),
+    [
+        (0.5, ("lite0", False)),  # there is nothing quicker
+        (1.9, ("lite0", False)),
+        (2.5, ("lite0", True)),
+        (3.0, ("lite0+lite2", False)),
+        (90, ("lite0+lite2", True)),
+    ],
+)
+def test_time_buys_better_features(times: float, chosen: tuple[str, bool]) -> None:
+    assert choose_encoder(times) == chosen
+
+
+def test_digits_are_seen_by_pixels(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(representation, "SHOWN", 200)
+    monkeypatch.setattr(lite, "SIZE", 64)  # in which it is converted already
+    found = represent("digits", "auto", ReadOptions(size=None, cache=converted))
     assert found.features is None
     assert found.data.train.images.shape == (1, 8, 8)
     assert found.notes[0].endswith("trained on pixels")

@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from playwright.sync_api import expect
 
 from tests.cleaning.review.test_browser import LOADED, reviewing
 from tests.conftest import Command
 from tests.support.browser import Tab
+from tests.support.datasets import REAL, real_data
 from tests.support.messy import NAMES, Messy
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -23,17 +25,20 @@ SEEN = (  # every image that can be seen has come
 SHORT = ["--set", "schedule.epochs=1", "--set", "width=4", "--size", "8", "--quiet"]
 
 
-def commands() -> list[list[str]]:
-    """The lines of the tutorial that a reader types."""
-    lines = re.findall(r"^    (drpl .*)$", TUTORIAL.read_text(), re.MULTILINE)
-    return [shlex.split(line)[1:] for line in lines]
+def commands() -> tuple[list[list[str]], list[list[str]]]:
+    """The lines of the tutorial that a reader types: about the digits, and about photos."""
+    digits, photos = (
+        [shlex.split(line)[1:] for line in re.findall(r"^    (drpl .*)$", part, re.MULTILINE)]
+        for part in TUTORIAL.read_text().split("## 5. The same with photos")
+    )
+    return digits, photos
 
 
 def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, command: Command) -> None:
     Path("photos").symlink_to(messy.folder)
     shutil.copytree(cleaned, "cleaned")  # the first command finds it finished
     done = []
-    for words in commands():
+    for words in commands()[0]:
         if words[0] == "review":
             continue  # see the browser below
         answer = command(*words, *(SHORT if words[0] == "train" else ()))
@@ -46,6 +51,24 @@ def test_every_command_works(cleaned: Path, messy: Messy, tmp_path: Path, comman
     )
     assert len(pd.read_csv("named.csv")) == len(messy.truth)
     assert Path("model.onnx").stat().st_size > 10_000
+
+
+@real_data
+@pytest.mark.slow
+def test_every_command_about_photos_works(
+    messy: Messy, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRPL_DATA", str(REAL))
+    Path("photos").symlink_to(messy.folder)
+    done = []
+    for words in commands()[1]:
+        brief = {"noise": ("--limit", 300), "clean": ("--budget", "20s", "--repeats", 1)}
+        answer = command(*words, *brief.get(words[0], ()))
+        assert answer.code == 0, answer.err
+        done.append(words[0])
+    assert done == ["noise", "clean", "predict", "export"]
+    assert "trained on features of lite0" in Path("cleaned-photos/summary.md").read_text()
+    assert len(pd.read_csv("named-photos.csv")) > 100
 
 
 def test_its_pictures(cleaned: Path, tab: Tab) -> None:

@@ -9,13 +9,6 @@ from tests.support.encoders import draw_folder, write_model
 
 
 @pytest.fixture(scope="session")
-def converted(shared: Path) -> Path:
-    """A cache that has `lite0` for 64 pixels a side."""
-    load_encoder("lite0", size=64, cache=shared / "encoders" / "features")
-    return shared / "encoders"
-
-
-@pytest.fixture(scope="session")
 def lite0(converted: Path) -> Encoder:
     return load_encoder("lite0", size=64, cache=converted / "features")
 

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 import drpl.encoders.encode as encoding
+from drpl.cleaning.folder import CleanedFolder
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import Images, TensorImages
 from drpl.data.readers.arrays import arrays
@@ -255,6 +256,20 @@ def test_a_store_that_cannot_be_written(photos: Path, tiny_model: str, tmp_path:
         encode(str(photos), tiny_model, read_options=ReadOptions(cache=tmp_path / "file"))
 
 
+def test_a_store_without_permission(
+    photos: Path, tiny_model: str, mistake: Mistake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the administrator one may write everywhere, so the refusal is made up."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    words = ("encode", photos, "-o", "x.npz", "--encoder", tiny_model, "--quiet")
+    assert ".keys: Permission denied; free some space or choose another folder" in mistake(*words)
+    assert not Path("x.npz").exists()
+
+
 def test_files_that_drpl_train_takes(photos: Path, tiny_model: str, command: Command) -> None:
     words = ("encode", photos, "--encoder", tiny_model, "--quiet")
     answer = command(*words, "-o", "x.npz")
@@ -297,19 +312,36 @@ def test_both_parts_are_written(tmp_path: Path, tiny_model: str, options: ReadOp
         (("-o", "x.npz", "--encoder", "lit0"), "did you mean 'lite0'?"),
         (("-o", "x.npz", "--encoder", "onnx:none.onnx"), "there is no ONNX file none.onnx"),
         (("-o", "x.npz", "--encoder", "own.npz"), "there is no file of features own.npz"),
+        (("-o", "x.npz", "--encoder", "onnx:two.onnx"), "two.onnx has 2 inputs (x0, other1)"),
+        (("-o", "x.npz", "--encoder", "onnx:text.onnx"), "text.onnx: onnxruntime cannot run this"),
+        (("-o", "x.npz", "--encoder", "rows.npy"), "x has 3 rows, but there are 20 images"),
+        (("-o", "x.npz", "--encoder", "nan.npy"), "1 rows of x hold NaN or infinity"),
     ],
 )
 def test_mistakes_at_the_command_line(
     photos: Path, mistake: Mistake, words: tuple[str, ...], sentence: str
 ) -> None:
+    write_model(photos.parent / "two.onnx", inputs=2)
+    (photos.parent / "text.onnx").write_text("no model")
+    for name, count, bad in (("rows", 3, 0.0), ("nan", 20, np.nan)):
+        features = np.zeros((count, 4))
+        features[2, 1] = bad
+        np.save(photos.parent / f"{name}.npy", features)
     assert sentence in mistake("encode", photos, *words)
     assert not Path("x.npz").exists()
 
 
 def test_nothing_is_fetched(photos: Path, converted: Path, tmp_path: Path) -> None:
-    """In a process that cannot connect to anything."""
-    words = ("encode", photos, "-o", "x.npz", "--size", 64, "--cache", converted, "--quiet")
-    assert "20 vectors of 1280" in finish(start(CUT_OFF, *words, where=tmp_path))
+    """In a process that cannot connect to anything images are encoded and cleaned.
+
+    A review then shows the pictures whose features were judged.
+    """
+    words = ("clean", photos, "-o", "cleaned", "--features", "lite0", "--size", 64)
+    more = ("--cache", converted, "--budget", "1s", "--repeats", 1, "--quiet")
+    finish(start(CUT_OFF, *words, *more, where=tmp_path))
+    cleaned = CleanedFolder.load(tmp_path / "cleaned")
+    shown = [cleaned.image(number) for number in range(20)]
+    assert shown == sorted(photos.rglob("*.png"))
 
 
 def kill_and_restart(command: Command, where: Path, kills: int, images: int, seed: int) -> None:

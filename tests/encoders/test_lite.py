@@ -54,11 +54,17 @@ def test_onnxruntime_gives_what_torch_gives(lite0: Encoder) -> None:
     assert torch.equal(lite0.encode(pixels[33:]), found[33:])  # whatever is beside it
 
 
-def test_onnxruntime_gives_what_torch_gives_of_lite2(tmp_path: Path) -> None:
-    found = load_encoder("lite2", size=64, cache=tmp_path)
-    assert isinstance(found.net, ImageNetwork)
-    pixels = draw_pixels(4, 64)
-    assert (found.encode(pixels) - run_by_torch(found.net, CPU)(pixels)).abs().max() < 1e-4
+def test_two_side_by_side(tmp_path: Path, lite0: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By onnxruntime what torch gives, too: first the numbers of one, then those of the other."""
+    found, pixels = load_encoder("lite0+lite2", size=64, cache=tmp_path), draw_pixels(4, 64)
+    vectors = found.encode(pixels)
+    assert vectors.shape == (4, found.dim) == (4, 2560)
+    assert (vectors[:, :1280] - lite0.encode(pixels)).abs().max() < 1e-4
+    other = by_torch("lite2", 64, monkeypatch)
+    assert (vectors[:, 1280:] - other.encode(pixels)).abs().max() < 1e-4
+    assert found.weights not in (lite0.weights, other.weights)
+    assert found.net is not None
+    assert found.net.compute_map(pixels).shape == (4, 2560, 2, 2)
 
 
 @pytest.mark.usefixtures("lite0")

@@ -46,8 +46,8 @@ def tuned(out: Path, method: str = "cross_entropy", **settings: Any) -> drpl.Res
     return drpl.train(
         coloured(),
         method=method,
-        preset="small",
-        settings={**TUNED, **settings},
+        preset=["small", "finetune"],
+        settings=settings,
         noise="uniform:0.2",
         out=out,
         quiet=True,

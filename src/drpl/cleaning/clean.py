@@ -92,9 +92,8 @@ def clean(
         return _load_finished(folder, seed, repeats)
     choice = _choose(data, folder, read_options or ReadOptions(), asked)
     judgements = []
-    for k in range(choice.seeds):
+    for k, experiment in enumerate(choice.build_all(seed)):
         place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-        experiment = choice.build(seed + k, "detect" if k else "train")
         execute(experiment, Execution(folder=place, device=device, quiet=quiet))
         judgements.append(judge(place, experiment, choose_device(device)))
     source = data if isinstance(data, str) else choice.data.name

@@ -15,13 +15,15 @@ from torch.nn.functional import adaptive_avg_pool2d
 from drpl.cleaning.representation import NONE, represent
 from drpl.config.compose import merge, parse_settings
 from drpl.config.from_data import choose_batch_size, find_schedules
-from drpl.data.dataset import DatasetSplits
-from drpl.data.images import Images
+from drpl.data.dataset import DatasetSplits, Encoding
+from drpl.data.images import Images, redecode
 from drpl.data.sources import ReadOptions
+from drpl.encoders.lite import RELEASES
 from drpl.errors import ConfigError
 from drpl.files import read_json, write_json
 from drpl.randomness import rng
 from drpl.runs.dry_run import dry_run
+from drpl.runs.execute import choose_device
 from drpl.runs.experiment import (
     AnyData,
     Execution,
@@ -57,6 +59,14 @@ class Choice:
     settings: Settings
     seeds: int = 1  # to train with
     notes: tuple[str, ...] = ()  # why the data are represented as they are
+    tuned: bool = False  # one run more, in which the encoder itself learns
+
+    def build_all(self, seed: int = 1) -> Iterator[Experiment]:
+        """All that is trained: with a final model, with other seeds, and the encoder itself."""
+        for k in range(self.seeds):
+            yield self.build(seed + k, "detect" if k else "train")
+        if self.tuned:
+            yield _finetune(self).build(seed + self.seeds, "detect")
 
     def build(self, seed: int = 1, goal: Goal = "train") -> Experiment:
         """What is trained; notes on the data are for the first run only."""
@@ -88,6 +98,8 @@ class Choice:
             parts.append("classes of unequal size")
         if self.seeds > 1:
             parts.append(f"{self.seeds} seeds")
+        if self.tuned:
+            parts.append("the encoder fine-tuned")
         return ", ".join(parts)
 
     def save(self, path: Path) -> None:
@@ -95,7 +107,8 @@ class Choice:
         shape, made = self.data.train.images.shape, self.data.encoding
         side = shape[1] if len(shape) == 3 else None
         plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
-        write_json(path, {**plan, "encoding": made and asdict(made), "notes": self.notes})
+        more = {"encoding": made and asdict(made), "notes": self.notes, "tuned": self.tuned}
+        write_json(path, {**plan, **more})
 
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
@@ -111,7 +124,7 @@ class Choice:
         whole = represent(data, features, options).data
         shrunk = _shrink(whole, side) if side else whole
         seeds, notes = kept.get("seeds", 1), tuple(kept.get("notes", ()))
-        return cls(shrunk, kept["preset"], settings, seeds, notes)
+        return cls(shrunk, kept["preset"], settings, seeds, notes, kept.get("tuned", False))
 
 
 def parse_duration(text: str) -> float:
@@ -129,6 +142,7 @@ def fit_budget(
 
     Where even the quickest takes longer it is that one. Vectors are trained on so quickly that
     there is time for several seeds, whose losses are averaged, unless `repeats` says how many.
+    Where a GPU then has time left, the encoder is fine-tuned as well.
     """
     execution = Execution(device=device)
     for choice in list_choices(data):
@@ -141,7 +155,37 @@ def fit_budget(
     seeds = repeats or 1
     if repeats is None and len(data.train.images.shape) == 1:
         seeds = max(1, min(SEEDS, 1 + int((MARGIN * budget - time) / more)))
-    return replace(choice, seeds=seeds), (time + (seeds - 1) * more) / MARGIN
+    choice, time = replace(choice, seeds=seeds), time + (seeds - 1) * more
+    if repeats is None and _can_finetune(data, device):
+        whole = time + dry_run(_finetune(choice).build(goal="detect"), execution).seconds
+        if whole <= MARGIN * budget:
+            choice, time = replace(choice, tuned=True), whole
+    return choice, time / MARGIN
+
+
+def _can_finetune(data: DatasetSplits, device: str | None) -> bool:
+    """Whether the vectors are of an encoder that can be trained, and there is a GPU for it."""
+    known = data.encoding is not None and _first_encoder(data.encoding) in RELEASES
+    return known and data.train.pictures is not None and choose_device(device).type == "cuda"
+
+
+def _first_encoder(made: Encoding) -> str:
+    """The encoder, or the first of two side by side."""
+    return made.encoder.split("+")[0]
+
+
+def _finetune(choice: Choice) -> Choice:
+    """The same samples as images of the encoder's size, and the encoder as the network."""
+    data, made = choice.data, choice.data.encoding
+    assert made is not None  # noqa: S101  see `_can_finetune`
+    assert data.train.pictures is not None  # noqa: S101
+    images = redecode(data.train.pictures, made.size)
+    train = replace(data.train, images=images, pictures=None)
+    settings: dict[str, Any] = {"pool": True, "network": _first_encoder(made)}
+    settings["flip"] = not flipping_harms(images)
+    if "prior" in choice.settings:
+        settings["prior"] = choice.settings["prior"]
+    return Choice(replace(data, train=train, test=None, encoding=None), "finetune", settings)
 
 
 def list_choices(data: DatasetSplits) -> Iterator[Choice]:

@@ -22,6 +22,11 @@ from drpl.runs.experiment import AnyData, as_splits
 
 AUTO, NONE = "auto", "none"  # besides the names of encoders
 ENCODER = "lite0"  # what `auto` tries
+BETTER = (  # what more time buys, best first: encoder, mirror images too, times as long as ENCODER
+    ("lite0+lite2", True, 6),
+    ("lite0+lite2", False, 3),
+    (ENCODER, True, 2),
+)
 SHOWN = 1000  # images that are tried
 SIDE = 16  # pixels: more only tell one photo from another
 NEIGHBOURS = 10
@@ -42,7 +47,7 @@ def represent(
 ) -> Representation:
     """Read the data as pixels or as features, as asked for or, with `auto`, as suits them.
 
-    If half of `seconds` is enough, features are made of the mirror images too, and averaged.
+    Half of `seconds` may be spent on features: of a second encoder too, and of mirror images.
     """
     asked = replace(options, features=None if features in (AUTO, NONE) else features)
     if features == NONE or (
@@ -71,11 +76,18 @@ def represent(
     )
     if shares["features"] <= shares["pixels"]:
         return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
-    parts = (lazy.train, lazy.test, lazy.outside)
-    twice = 2 * taken * sum(len(part) for part in parts if part) <= seconds / 2
-    data = encode_splits(lazy, replace(asked, mirrored=twice or asked.mirrored))
+    count = sum(len(part) for part in (lazy.train, lazy.test, lazy.outside) if part)
+    encoder, mirrored = choose_encoder(seconds / 2 / (taken * count))
+    asked = replace(asked, features=encoder, mirrored=mirrored or asked.mirrored)
+    data = encode_splits(lazy, asked)
     check_every_class(data.train.labels, data.train.classes)  # also of what could be read
-    return Representation(data, ENCODER, (f"{told}: trained on features",))
+    return Representation(data, encoder, (f"{told}: trained on features of {encoder}",))
+
+
+def choose_encoder(times: float) -> tuple[str, bool]:
+    """The best encoder that takes at most `times` as long as the first, and whether mirrored."""
+    found = ((encoder, mirrored) for encoder, mirrored, cost in BETTER if cost <= times)
+    return next(found, (ENCODER, False))
 
 
 def _load(data: AnyData, options: ReadOptions) -> DatasetSplits:

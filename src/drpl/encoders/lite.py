@@ -5,12 +5,13 @@ importing the package, its fingerprint is checked, and it is read as plain tenso
 """
 
 import hashlib
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from drpl.encoders.encoder import Encoder, ImageNetwork
 from drpl.encoders.engine import choose_engine
@@ -45,17 +46,32 @@ RELEASES = {
 BUILDERS = {"lite0": lite0, "lite2": lite2}
 
 
+class SideBySide(nn.Module):
+    """Several networks that look at the same images: their maps, one behind the other."""
+
+    def __init__(self, parts: Sequence[EfficientNetLite]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def compute_map(self, x: Tensor) -> Tensor:
+        """The last maps, which are of one size. [B, sum of D, H, W]"""
+        return torch.cat([part.compute_map(x) for part in self.parts], 1)  # type: ignore[operator]
+
+
 def load_lite(
     name: str, size: int | None, device: torch.device, download: bool, cache: Path | None
 ) -> Encoder:
-    """The encoder `lite0` or `lite2`."""
-    backbone = BUILDERS[name]((3, size or SIZE, size or SIZE), 1000, 0)
-    release = load_weights(backbone, name)
+    """The encoder `lite0` or `lite2`, or both as `lite0+lite2`."""
+    side, names = size or SIZE, name.split("+")
+    parts = [BUILDERS[one]((3, side, side), 1000, 0) for one in names]
+    releases = [load_weights(part, one) for part, one in zip(parts, names, strict=True)]
+    backbone = parts[0] if len(parts) == 1 else SideBySide(parts)
     net = ImageNetwork(backbone, [MEAN] * 3, [STD] * 3).eval()
-    weights, megabytes = release.sha256[:16], find_weights(name).stat().st_size / 2**20
-    side = size or SIZE
+    weights = "".join(release.sha256[: 16 // len(parts)] for release in releases)
+    megabytes = sum(find_weights(one).stat().st_size for one in names) / 2**20
     run = choose_engine(net, f"{name}-{weights}", side, device, cache)
-    return Encoder(name, side, backbone.classify.in_features, weights, megabytes, net, run)
+    dim = sum(part.classify.in_features for part in parts)
+    return Encoder(name, side, dim, weights, megabytes, net, run)
 
 
 def find_weights(name: str) -> Path:
