@@ -1,9 +1,9 @@
 """Which samples lie near each other, by the cosine of their vectors; no training is needed.
 
-Pairs above a threshold are searched exactly, yet mostly in fewer numbers: a vector is split into its
-part P in the span of the main components and a rest of length r. The product of a and b is then at
-most P(a) · P(b) + r(a) r(b), which is a product of vectors with one number more than P. Only pairs
-for which that is high enough are compared in full.
+Pairs above a threshold are searched exactly, yet mostly in fewer numbers: a vector is split into
+its part P in the span of the main components and a rest of length r. The product of a and b is then
+at most P(a) · P(b) + r(a) r(b), which is a product of vectors with one number more than P. Only
+pairs for which that is high enough are compared in full.
 """
 
 from typing import NamedTuple
