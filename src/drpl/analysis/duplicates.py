@@ -25,6 +25,7 @@ NEAREST = 5  # candidates for each image and view
 COPIED, DRAWN = 200, 2000  # images that are copied, and pairs of different images
 LOST = 0.01  # share of each kind of copy that either threshold may lose
 FALSE = 0.01  # share of the pairs of different images of one class that may pass
+EQUAL = 0.9999  # correlation of one picture with itself: there twice, and no other picture
 LOWEST = 0.9  # correlation below which pixels are not those of a copy
 FIXED = 0.85  # cosine of near-duplicates where there are vectors only
 
@@ -112,6 +113,7 @@ def _calibrate(images: EncodedImages, plain: Tensor, mirrored: Tensor) -> Calibr
     i, j = different.T
     passing = different[_find_nearer(plain[i], plain[j], mirrored[j]) >= threshold]
     correlations = _compare_pixels(images, passing).sort(descending=True).values
+    correlations = correlations[correlations < EQUAL]
     allowed = int(FALSE * len(different))
     if len(correlations) > allowed:
         pixels = max(pixels, float(correlations[allowed]) + 1e-6)

@@ -3,9 +3,11 @@
 Pairs above a threshold are searched exactly, yet mostly in fewer numbers: a vector is split into
 its part P in the span of the main components and a rest of length r. The product of a and b is then
 at most P(a) · P(b) + r(a) r(b), which is a product of vectors with one number more than P. Only
-pairs for which that is high enough are compared in full.
+pairs for which that is high enough are compared in full. The time grows with the square of the
+number of samples; above `EXACT` of them candidates come from an index of faiss, if it is installed.
 """
 
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
@@ -16,11 +18,13 @@ from drpl.randomness import rng
 
 CHUNK = 1024  # samples compared with all others at once
 MOST = 50_000  # samples that are compared with; of more, so many drawn at random
-WIDTH = 128  # components that long vectors are compared in first
+EXACT = 200_000  # samples among which all pairs are looked at
+WIDTH = 192  # components that long vectors are compared in first
 FITTED = 4096  # samples that components are found by
-ROWS, COLUMNS = 2048, 8192  # of a table of products: as much as caches and memory like
+ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
 SLACK = 1e-3  # of cosines, for rounding
+LISTS, PROBED = 4, 32  # of the index: times the root of the samples, and of these looked at
 
 
 def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int) -> Tensor:
@@ -64,6 +68,8 @@ def find_pairs(
     basis = _find_basis(vectors)
     short = _shorten(vectors, basis)
     table = _Table(vectors, short, others, short if others is vectors else _shorten(others, basis))
+    if len(vectors) > EXACT and find_spec("faiss"):
+        return table.search_index(threshold, most)
     pairs, cosines = [], []
     for rows in torch.arange(len(vectors)).split(ROWS):
         parts = [
@@ -74,9 +80,13 @@ def find_pairs(
         kept = _rank_in_row(mine[:, 0], near) < most
         pairs.append(mine[kept])
         cosines.append(near[kept])
-    every = torch.cat(cosines)
-    order = every.argsort(descending=True, stable=True)
-    return torch.cat(pairs)[order], every[order].clamp(max=1)
+    return _rank(torch.cat(pairs), torch.cat(cosines))
+
+
+def _rank(pairs: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
+    """The highest product first."""
+    order = products.argsort(descending=True, stable=True)
+    return pairs[order], products[order].clamp(max=1)
 
 
 def _find_basis(vectors: Tensor) -> Tensor:
@@ -125,13 +135,44 @@ class _Table(NamedTuple):
         else:
             i, j = likely.nonzero(as_tuple=True)
             pairs = torch.stack([rows[i], columns[j]], 1)
-            parts = [
-                (self.left[part[:, 0]].float() * self.right[part[:, 1]]).sum(1)
-                for part in pairs.split(ROWS)
-            ]
-            products = torch.cat(parts)
+            products = self._multiply(pairs)
         kept = products >= threshold
         return pairs[kept], products[kept]
+
+    def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
+        """Most of the pairs of the whole table that reach the threshold, highest product first."""
+        import faiss
+
+        count, width = self.short_right.shape
+        lists = max(1, min(int(LISTS * count**0.5), count // 40))
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT
+        )
+        index.nprobe = PROBED
+        some = torch.linspace(0, count - 1, min(count, 64 * lists)).long()
+        index.train(self.short_right[some].numpy())
+        index.add(self.short_right.numpy())
+        pairs, products = [], []
+        for rows in torch.arange(count).split(COLUMNS):
+            _, found = index.search(self.short_left[rows].numpy(), most + 1)
+            near = torch.from_numpy(found)
+            both = torch.stack([rows[:, None].expand_as(near), near], 2).flatten(0, 1)
+            both = both[(both[:, 1] >= 0) & (both[:, 0] != both[:, 1])]
+            exact = self._multiply(both)
+            pairs.append(both[exact >= threshold])
+            products.append(exact[exact >= threshold])
+        # Many a pair is found from both sides.
+        every, at = torch.cat(pairs).sort(1).values.unique(dim=0, return_inverse=True)
+        highest = torch.zeros(len(every)).scatter_reduce_(0, at, torch.cat(products), "amax")
+        return _rank(every, highest)
+
+    def _multiply(self, pairs: Tensor) -> Tensor:
+        """The products of pairs in full. [P]"""
+        parts = [
+            (self.left[part[:, 0]].float() * self.right[part[:, 1]]).sum(1)
+            for part in pairs.split(ROWS)
+        ]
+        return torch.cat(parts)
 
 
 def _rank_in_row(rows: Tensor, values: Tensor) -> Tensor:
