@@ -33,9 +33,12 @@ EDGES: dict[str, tuple[str, ...]] = {
     "runs": ("config", "data", "networks", "encoders", "detection", "noise", "training"),
     "methods": ("config", "data", "networks", "detection", "noise", "training", "runs"),
     "report": ("data", "noise", "runs"),
-    "analysis": ("config", "data", "networks", "detection", "runs", "report"),
+    "analysis": ("config", "data", "networks", "encoders", "detection", "runs", "report"),
     "experiments": ("config", "data", "noise", "runs", "report", "analysis"),
-    "cleaning": ("config", "data", "encoders", "detection", "noise", "training", "runs", "report"),
+    "cleaning": (
+        *("config", "data", "encoders", "detection", "noise", "training", "runs", "report"),
+        "analysis",
+    ),
     "cli": (
         *("config", "data", "encoders", "noise", "runs", "report"),
         *("analysis", "experiments", "cleaning"),

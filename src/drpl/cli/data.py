@@ -11,6 +11,7 @@ import typer
 from drpl.cli.app import app, stoppable
 from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
 from drpl.data.sources import Engine, ReadOptions
+from drpl.errors import ConfigError
 from drpl.registry import Entry
 
 
@@ -95,16 +96,33 @@ def doctor(
     *,
     read_options: ReadOptions,
     times: Annotated[bool, typer.Option(help="Estimate the time of every preset.")] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder for duplicates.csv and outliers.csv; needs --features."
+        ),
+    ] = None,
 ) -> None:
-    """Look a data set over before training: what is in it, what is odd, what it will take."""
+    """Look a data set over before training: what is in it, what is odd, what it will take.
+
+    With --features also near-duplicates, leaks into the test part, outliers and classes that look
+    like one.
+    """
     from drpl.analysis import doctor as practice
     from drpl.data.sources import load
 
+    if out and not read_options.features:
+        raise ConfigError("--out is for what features tell; add --features lite0")
     read_options = replace(read_options, skip_broken=True)
     path = Path(data)
     root = path if path.is_dir() else path.parent if path.is_file() else None
     presets = practice.list_presets() if times else []
-    typer.echo(practice.examine(load(data, read_options), root, presets).text())
+    found = practice.examine(load(data, read_options), root, presets)
+    if out and found.findings:
+        found.findings.write(out)
+    typer.echo(found.text())
+    if out and found.findings:
+        typer.echo(f"wrote {out / 'duplicates.csv'} and {out / 'outliers.csv'}")
 
 
 @app.command()

@@ -1,4 +1,14 @@
-"""What the neighbours of a sample are called: evidence that no training is needed for."""
+"""Which samples lie near each other, by the cosine of their vectors; no training is needed.
+
+Pairs above a threshold are searched exactly, yet mostly in fewer numbers: a vector is split into
+its part P in the span of the main components and a rest of length r. The product of a and b is then
+at most P(a) · P(b) + r(a) r(b), which is a product of vectors with one number more than P. Only
+pairs for which that is high enough are compared in full. The time grows with the square of the
+number of samples; above `EXACT` of them candidates come from an index of faiss, if it is installed.
+"""
+
+from importlib.util import find_spec
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -8,19 +18,169 @@ from drpl.randomness import rng
 
 CHUNK = 1024  # samples compared with all others at once
 MOST = 50_000  # samples that are compared with; of more, so many drawn at random
+EXACT = 200_000  # samples among which all pairs are looked at
+WIDTH = 192  # components that long vectors are compared in first
+FITTED = 4096  # samples that components are found by
+ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
+DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
+SLACK = 1e-3  # of cosines, for rounding
+LISTS, PROBED = 4, 32  # of the index: times the root of the samples, and of these looked at
 
 
 def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int) -> Tensor:
     """The share of each label among the nearest others of every sample, by cosine. [N, C]"""
-    unit, number = normalize(vectors.float()), torch.arange(len(vectors))
+    _, near = find_nearest(normalize(vectors.float()), count)
+    return one_hot(labels, classes).float()[near].mean(1)
+
+
+def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
+
+    There are fewer in small sets. Of more than `MOST` rows so many are compared with, and by their
+    main components alone.
+    """
+    number = torch.arange(len(unit))
     pool = number
     if len(number) > MOST:
+        unit = _shorten(unit, _find_basis(unit))[:, :-1]
         pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
-    others, given = unit[pool], one_hot(labels[pool], classes).float()
+    others = unit[pool].float()
     count = max(1, min(count, len(pool) - 1))
-    votes = []
+    found = []
     for index in number.split(CHUNK):
-        near = unit[index] @ others.T
+        near = unit[index].float() @ others.T
         near[index[:, None] == pool] = -torch.inf  # not itself
-        votes.append(given[near.topk(count).indices].mean(1))
-    return torch.cat(votes)
+        found.append(near.topk(count))
+    return torch.cat([values for values, _ in found]), pool[torch.cat([at for _, at in found])]
+
+
+def find_pairs(
+    vectors: Tensor, threshold: float, most: int, others: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Pairs of rows [P, 2] whose products [P] reach the threshold, highest first.
+
+    `vectors` are [N, D], of unit length if products are to be cosines; with `others` the second of
+    a pair is taken from there, another view of the same N samples. Of each row the `most` nearest
+    among those that come after it are taken, so that a thousand equal images are not a million
+    pairs.
+    """
+    others = vectors if others is None else others
+    basis = _find_basis(vectors)
+    short = _shorten(vectors, basis)
+    table = _Table(vectors, short, others, short if others is vectors else _shorten(others, basis))
+    if len(vectors) > EXACT and find_spec("faiss"):
+        return table.search_index(threshold, most)
+    pairs, cosines = [], []
+    for rows in torch.arange(len(vectors)).split(ROWS):
+        parts = [
+            table.compare(rows, columns, threshold, most)
+            for columns in torch.arange(int(rows[0]), len(vectors)).split(COLUMNS)
+        ]
+        mine, near = torch.cat([p for p, _ in parts]), torch.cat([c for _, c in parts])
+        kept = _rank_in_row(mine[:, 0], near) < most
+        pairs.append(mine[kept])
+        cosines.append(near[kept])
+    return _rank(torch.cat(pairs), torch.cat(cosines))
+
+
+def _rank(pairs: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
+    """The highest product first."""
+    order = products.argsort(descending=True, stable=True)
+    return pairs[order], products[order].clamp(max=1)
+
+
+def _find_basis(vectors: Tensor) -> Tensor:
+    """The main components of vectors, as columns. [D, K]"""
+    index = torch.linspace(0, len(vectors) - 1, min(len(vectors), FITTED)).long()
+    some = vectors[index].double()
+    products = some.T @ some / len(some)
+    # A little on the diagonal, for eigh fails where many eigenvalues are equal.
+    products += 1e-9 * torch.diag(torch.linspace(1, 2, len(products), dtype=torch.float64))
+    return torch.linalg.eigh(products)[1][:, -WIDTH:].float()  # the largest come last
+
+
+def _shorten(vectors: Tensor, basis: Tensor) -> Tensor:
+    """Vectors by their main components and, last, the length of the rest. [N, K + 1]"""
+    parts = []
+    for rows in vectors.split(ROWS):
+        full = rows.float()
+        inside = full @ basis
+        rest = (full.square().sum(1) - inside.square().sum(1)).clamp(min=0).sqrt()
+        parts.append(torch.cat([inside, rest[:, None]], 1))
+    return torch.cat(parts)
+
+
+class _Table(NamedTuple):
+    """The products of all rows with all others, of which parts are looked at."""
+
+    left: Tensor  # [N, D]
+    short_left: Tensor  # [N, K + 1], whose products are bounds of those
+    right: Tensor
+    short_right: Tensor
+
+    def compare(
+        self, rows: Tensor, columns: Tensor, threshold: float, most: int
+    ) -> tuple[Tensor, Tensor]:
+        """The pairs of a part of the table that reach the threshold, and their products."""
+        bound = self.short_left[rows] @ self.short_right[columns].T
+        busy = (bound.amax(1) >= threshold - SLACK).nonzero().flatten()
+        rows, bound = rows[busy], bound[busy]
+        likely = (bound >= threshold - SLACK) & (rows[:, None] < columns)
+        if int(likely.sum()) > DENSE * likely.numel():
+            near = self.left[rows].float() @ self.right[columns].float().T
+            near[rows[:, None] >= columns] = -torch.inf
+            values, at = near.topk(min(most, len(columns)))
+            pairs = torch.stack([rows[:, None].expand_as(at), columns[at]], 2).flatten(0, 1)
+            products = values.flatten()
+        else:
+            i, j = likely.nonzero(as_tuple=True)
+            pairs = torch.stack([rows[i], columns[j]], 1)
+            products = self._multiply(pairs)
+        kept = products >= threshold
+        return pairs[kept], products[kept]
+
+    def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
+        """Most of the pairs of the whole table that reach the threshold, highest product first."""
+        import faiss
+
+        count, width = self.short_right.shape
+        lists = max(1, min(int(LISTS * count**0.5), count // 40))
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT
+        )
+        index.nprobe = PROBED
+        some = torch.linspace(0, count - 1, min(count, 64 * lists)).long()
+        index.train(self.short_right[some].numpy())
+        index.add(self.short_right.numpy())
+        pairs, products = [], []
+        for rows in torch.arange(count).split(COLUMNS):
+            _, found = index.search(self.short_left[rows].numpy(), most + 1)
+            near = torch.from_numpy(found)
+            both = torch.stack([rows[:, None].expand_as(near), near], 2).flatten(0, 1)
+            both = both[(both[:, 1] >= 0) & (both[:, 0] != both[:, 1])]
+            exact = self._multiply(both)
+            pairs.append(both[exact >= threshold])
+            products.append(exact[exact >= threshold])
+        # Many a pair is found from both sides.
+        every, at = torch.cat(pairs).sort(1).values.unique(dim=0, return_inverse=True)
+        highest = torch.zeros(len(every)).scatter_reduce_(0, at, torch.cat(products), "amax")
+        return _rank(every, highest)
+
+    def _multiply(self, pairs: Tensor) -> Tensor:
+        """The products of pairs in full. [P]"""
+        parts = [
+            (self.left[part[:, 0]].float() * self.right[part[:, 1]]).sum(1)
+            for part in pairs.split(ROWS)
+        ]
+        return torch.cat(parts)
+
+
+def _rank_in_row(rows: Tensor, values: Tensor) -> Tensor:
+    """The place of each value among those of its row, 0 for the highest. [P]"""
+    order = values.argsort(descending=True, stable=True)
+    order = order[rows[order].argsort(stable=True)]
+    _, counts = rows.unique(return_counts=True)
+    starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order)) - starts
+    return rank

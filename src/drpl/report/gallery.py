@@ -79,7 +79,7 @@ def build_galleries(numbers: Numbers, run: Result, root: Path | None) -> dict[st
 
 
 def _embed_pixels(pixels: NDArray[Any] | None) -> str | None:
-    return None if pixels is None else _embed(to_image(pixels))
+    return None if pixels is None else embed(to_image(pixels))
 
 
 def _load_file(run: Result, number: int, root: Path) -> str | None:
@@ -89,10 +89,10 @@ def _load_file(run: Result, number: int, root: Path) -> str | None:
     if not name or not path.is_file():
         return None
     with explain_read_errors(path):
-        return _embed(load_thumbnail(path, SIDE))
+        return embed(load_thumbnail(path, SIDE))
 
 
-def _embed(image: Image.Image) -> str:
+def embed(image: Image.Image) -> str:
     """A data URL: PNG where every pixel counts, else JPEG."""
     kind = "png" if max(image.size) <= SIDE // 2 else "jpeg"
     buffer = io.BytesIO()

@@ -1,0 +1,81 @@
+"""How alike two pictures are, if one may be mirrored and cropped to fit the other."""
+
+from itertools import product
+
+import torch
+from torch import Tensor
+
+SIDE = 64  # pixels of the grey pictures that are compared
+SEEN = 16  # pixels that they are compared in: more would tell a copy from its original
+CUTS = 9  # amounts that may be cut off at either side, up to:
+DEEPEST = 0.1
+BRIGHTNESS = 0.05  # what is left of it, so that empty pictures can be told apart
+BATCH = 128  # pairs at once
+
+
+def standardise(pixels: Tensor) -> Tensor:
+    """Pictures [..., C, H, W] as vectors [..., C * H * W] of unit length, or zero.
+
+    Products of two are correlations, apart from a little of their brightness.
+    """
+    flat = pixels.flatten(-3).float() - 127.5
+    flat = flat - (1 - BRIGHTNESS) * flat.mean(-1, keepdim=True)
+    return flat / flat.norm(dim=-1, keepdim=True).clamp(min=1)
+
+
+def correlate_aligned(first: Tensor, second: Tensor) -> Tensor:
+    """The correlation of grey pictures uint8 [P, 64, 64] where they fit each other best. [P]
+
+    Either of the two may be the part that was cut out of the other, or out of its mirror image.
+    """
+    found = [torch.empty(0)]
+    for a, b in zip(first.split(BATCH), second.split(BATCH), strict=True):
+        views = [(a, b), (b, a), (a.flip(2), b), (b.flip(2), a)]
+        every = [_fit(whole.float(), part.float()) for whole, part in views]
+        found.append(torch.stack(every).amax(0))
+    return torch.cat(found)
+
+
+def _fit(whole: Tensor, part: Tensor) -> Tensor:
+    """The best correlation of `part` with a crop of `whole`; columns and rows in turn. [P]"""
+    crops, near = _build_crops(), _list_near()
+    target = standardise((crops[0] @ part @ crops[0].T)[:, None])[:, None]
+    across = down = torch.zeros(len(whole), dtype=torch.int64)  # which crop of columns, of rows
+    coarse = torch.arange(CUTS**2).view(CUTS, CUTS)[::2, ::2].flatten()
+    best = torch.empty(0)
+    for fine in (False, True):
+        options = near[across] if fine else coarse.expand(len(whole), -1)
+        views = (crops[down] @ whole)[:, None] @ crops[options].transpose(2, 3)
+        best, at = _correlate(views, target)
+        across = options.gather(1, at[:, None]).squeeze(1)
+        options = near[down] if fine else coarse.expand(len(whole), -1)
+        views = crops[options] @ (whole @ crops[across].transpose(1, 2))[:, None]
+        best, at = _correlate(views, target)
+        down = options.gather(1, at[:, None]).squeeze(1)
+    return best
+
+
+def _correlate(views: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The highest correlation among views [P, K, S, S], and which of them has it. Both [P]"""
+    values, at = (standardise(views[:, :, None]) * target).sum(2).max(1)
+    return values, at
+
+
+def _build_crops() -> Tensor:
+    """What brings 64 columns, without some at either side, to 16 by averaging. [CUTS², 16, 64]"""
+    column = torch.arange(SIDE)
+    crops = []
+    for left, right in product(torch.linspace(0, DEEPEST, CUTS).tolist(), repeat=2):
+        edges = torch.linspace(left, 1 - right, SEEN + 1) * SIDE
+        begin, end = edges[:-1, None], edges[1:, None]
+        shares = (torch.minimum(end, column + 1) - torch.maximum(begin, column)).clamp(min=0)
+        crops.append(shares / shares.sum(1, keepdim=True))
+    return torch.stack(crops)
+
+
+def _list_near() -> Tensor:
+    """For each crop those that cut at most a step more or less at either side. [CUTS², 9]"""
+    cut = torch.arange(CUTS)
+    steps = (cut[:, None] + torch.arange(-1, 2)).clamp(0, CUTS - 1)  # [CUTS, 3]
+    pairs = steps[:, None, :, None] * CUTS + steps[None, :, None, :]
+    return pairs.reshape(CUTS**2, 9)
