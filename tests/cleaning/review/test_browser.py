@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from drpl.cleaning.folder import VERDICTS, CleanedFolder
 from drpl.cleaning.review.decision_log import (
@@ -117,7 +117,6 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         page.select_option("#class", "")
         page.select_option("#verdict", "")
         expect_shown(tab, len(issues))
-        tab.run("document.activeElement.blur()")  # keys are for the images again
 
         # Decide by keys; each decision moves on to the next image.
         order = [int(number) for number in issues.index[:8]]
@@ -189,7 +188,6 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         page.select_option("#state", "undecided")
         expect_shown(tab, len(issues) - len(wanted))  # both filters have come into force
         expect(cards).to_have_count(240)
-        tab.run("document.activeElement.blur()")
         for k in range(200):
             tab.press("akn"[k % 3])
             if k > 100 and running.poll() is None and page.locator(SAVED).count() > 100:
@@ -216,7 +214,6 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         expect_decided(tab, len(kept))
         page.select_option("#state", "undecided")
         expect_shown(tab, len(issues) - len(kept))
-        tab.run("document.activeElement.blur()")
         first = [n for n in issues.index if n not in kept]
         assert selected(tab) == first[0]
         tab.resize(600, 400)
@@ -240,6 +237,60 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
     assert labels == expected
     changed = {int(row["id"]) for row in rows(out / "audit.csv")}
     assert changed == {n for n, (action, _) in decided.items() if action != "keep"}
+
+
+def test_keys_while_a_page_loads(tab: Tab, tmp_path: Path) -> None:
+    """With a slow server, keys run ahead of the pages: each one decides its own image."""
+    made = make(tmp_path, 500)
+    page, cards = tab.page, tab.page.locator(".card")
+    order = [int(number) for number in CleanedFolder.load(made.folder).issues.index]
+    with reviewing(made.folder) as (address, _):
+        tab.open(address)
+        expect(cards).to_have_count(60)
+        slow, held = True, list[Route]()
+        page.route(
+            "**/api/decide",
+            lambda route: held.append(route) if slow else route.continue_(),
+        )
+        tab.press(*["k"] * 60)  # the last one waits for the others, and these for the server
+        tab.press("n", "o", "b", "i", "r", "Enter", "k")
+        assert held
+        slow = False
+        for route in held:
+            route.continue_()
+        expect(cards.first).to_have_id(f"card-{order[60]}")
+        expect_decided(tab, 63)
+        actions = {number: action for number, (action, _) in stands(made.folder).items()}
+        after = dict(zip(order[60:63], ("outside", "relabel", "keep"), strict=True))
+        assert actions == dict.fromkeys(order[:60], "keep") | after
+        assert selected(tab) == order[63]
+
+        # At the end of the list there is no next image, and keys that ran ahead mean nothing.
+        page.select_option("#size", "240")
+        expect(cards).to_have_count(len(order))
+        tab.run("select(rows.length - 1)")
+        slow = True
+        tab.press("k", "n", "n")
+        slow = False
+        held[-1].continue_()
+        expect_decided(tab, 64)
+        assert stands(made.folder)[order[-1]][0] == "keep"
+
+        # A filter takes effect and gives the keys back, also while it is being asked for.
+        page.select_option("#verdict", "outside")
+        tab.press("n")
+        expect_decided(tab, 64)  # it was decided before: the first of the list is
+        page.select_option("#state", "undecided")
+        tab.press("n")
+        expect_decided(tab, 65)
+        # Who walks through the choices by arrows stays there until Enter.
+        page.focus("#class")
+        tab.press("ArrowDown", "ArrowDown")
+        expect(page.locator("#class")).to_have_value(CLASSES[1])
+        expect(page.locator("#class")).to_be_focused()
+        tab.press("Enter", "n")
+        expect_decided(tab, 66)
+        leave(tab)
 
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:

@@ -303,7 +303,23 @@ function tell(text, failed = false) {
 const following = () => start + rows.filter((row) => issues.inState(row, $("state").value)).length;
 const remaining = () => total - rows.filter((row) => !issues.inState(row, $("state").value)).length;
 
-async function load(from, last = false) {
+// Keys pressed while a page loads wait for it and mean its cards; if it does not come they mean nothing.
+const waiting = [];
+let turning = 0;
+async function hold(work) {
+  turning++;
+  const come = await work();
+  turning--;
+  if (!turning && come === false) waiting.length = 0;
+  while (!turning && waiting.length) waiting.shift()();
+  return come;
+}
+function whenTurned(act) { if (turning) waiting.push(act); else act(); }
+
+const load = (from, last = false) => hold(() => fetchPage(from, last));
+
+// Gives false where there is no new page.
+async function fetchPage(from, last) {
   const turn = ++loading;
   await settled();
   try {
@@ -311,20 +327,22 @@ async function load(from, last = false) {
     decisions.follow(log);
     if (content) issues = new Issues(content, decisions);
   } catch (error) {
-    return tell(error.message, true);
+    tell(error.message, true);
+    return false;
   }
-  if (turn !== loading) return; // another page was asked for meanwhile
+  if (turn !== loading) return true; // another page was asked for meanwhile
   const query = Object.fromEntries(filters.map((name) => [name, $(name).value]));
   const found = issues.select(query), size = Number(query.size);
   total = found.length;
   start = Math.max(0, from);
-  if (start >= total && start > 0) return load(start - size, true);
+  if (start >= total && start > 0) return fetchPage(start - size, true);
   rows = found.slice(start, start + size);
   for (const row of rows) row.failed = false;
   showProgress();
   showFilters();
   showGrid();
   select(last ? rows.length - 1 : 0);
+  return true;
 }
 
 function select(index) {
@@ -337,17 +355,20 @@ function select(index) {
     item.setAttribute("aria-selected", "true");
     item.tabIndex = 0;
     if (top === window || document.hasFocus()) { // inside a report nothing moves before its reader comes
-      if (!$("zoom").open) item.focus({ preventScroll: true });
+      if (!$("zoom").open && !filters.includes(document.activeElement.id)) item.focus({ preventScroll: true });
       item.scrollIntoView({ block: "nearest" });
     }
   }
   showPanel();
 }
 
-async function turnPage(way) {
-  await settled();
-  if (way > 0 && following() < remaining()) load(following());
-  if (way < 0 && start > 0) load(start - Number($("size").value));
+function turnPage(way) {
+  return hold(async () => {
+    await settled();
+    if (way > 0 && following() < remaining()) return load(following());
+    if (way < 0 && start > 0) return load(start - Number($("size").value));
+    return false;
+  });
 }
 
 function move(step) {
@@ -493,6 +514,14 @@ for (const id of ["zoom", "chooser"]) $(id).addEventListener("close", () => sele
 
 // --- Keys and buttons --------------------------------------------------------------------------------
 
+// What was typed for the list of classes before it could open.
+function type(key) {
+  if (key === "Enter") return take(active);
+  if (key.length > 1) return;
+  $("wanted").value += key;
+  offer();
+}
+
 const once = { a: accept, k: () => decide("keep"), o: choose, n: () => decide("outside"), u: () => undo(), z: () => zoom(), "?": help };
 const again = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), ArrowDown: () => lines(1), ArrowUp: () => lines(-1),
@@ -502,19 +531,35 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("chooser").open) return;
   if (event.target.matches("input, select")) return;
   if ($("help").open && event.key !== "?") return;
-  const single = event.repeat ? undefined : once[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  const act = single ?? again[event.key] ?? (event.key === "Enter" && event.target.matches(".card") ? () => zoom() : undefined);
-  if (!act) return;
-  event.preventDefault();
-  act();
+  const { key } = event;
+  const single = event.repeat ? undefined : once[key.length === 1 ? key.toLowerCase() : key];
+  const act = single ?? again[key] ?? (key === "Enter" && event.target.matches(".card") ? () => zoom() : undefined);
+  if (!act && !turning) return;
+  if (act) event.preventDefault();
+  whenTurned(() => { if ($("chooser").open) type(key); else act?.(); });
 });
 
 Object.entries({
   accept, keep: () => decide("keep"), relabel: choose, outside: () => decide("outside"), undo: () => undo(),
   retract: () => undo(rows[chosen]?.id), look: () => zoom(true), zoom: () => zoom(false),
   helper: help, enough: help, back: () => turnPage(-1), next: () => turnPage(1),
-}).forEach(([id, act]) => { $(id).onclick = act; });
-for (const id of filters) $(id).onchange = () => load(0);
+}).forEach(([id, act]) => { $(id).onclick = () => whenTurned(act); });
+
+// After a choice the keys are for the images again, at once. Who walks a closed list by arrows has
+// not chosen before Enter.
+for (const id of filters) {
+  let walking = false;
+  const leave = () => { $(id).blur(); select(chosen); };
+  $(id).onfocus = $(id).onpointerdown = () => { walking = false; };
+  $(id).onkeydown = ({ key }) => {
+    if (key === "Enter" && walking) leave();
+    walking = key.startsWith("Arrow");
+  };
+  $(id).onchange = () => {
+    if (!walking) leave();
+    load(0);
+  };
+}
 addEventListener("resize", () => rows[chosen] && $("card-" + rows[chosen].id)?.scrollIntoView({ block: "nearest" }));
 
 $("name").textContent = boot.name;
