@@ -39,7 +39,7 @@ CARDS = (  # id -> what its mark says
 @contextmanager
 def reviewing(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """`drpl review` in a process of its own, and the address it prints."""
-    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--who", "Ann"]
+    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--reviewer", "Ann"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         try:
@@ -325,7 +325,7 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
             issues.index, ["accept", "keep", "outside", "keep"], strict=False
         ):
             log.add(make_decision(cleaned, int(number), action, "", "Ann"))
-        log.undo(int(issues.index[3]), "Ann")
+        log.undo("Ann", int(issues.index[3]))
     active = stands(made.folder)
     actions = pd.Series({n: action for n, (action, _) in active.items()}).reindex(issues.index)
     ranks = issues["given_label"].map(CLASSES.index), issues["verdict"].map(VERDICTS.index)
@@ -398,7 +398,9 @@ def test_the_page_without_server(tab: Tab, tmp_path: Path) -> None:
     assert evil in set(issues["given_label"])
     file = tmp_path / "page.html"
     words = [sys.executable, "-m", "drpl", "review", str(made.folder)]
-    subprocess.run([*words, "--page", str(file), "--who", "Eve"], check=True, capture_output=True)
+    subprocess.run(
+        [*words, "--page", str(file), "--reviewer", "Eve"], check=True, capture_output=True
+    )
     page = tab.page
     tab.open(file.as_uri())
     tab.wait("document.querySelectorAll('.card').length > 5")
