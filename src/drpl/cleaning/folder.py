@@ -138,7 +138,11 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     try:
         wanted = columns | {old: columns[new] for old, new in RENAMED.items() if new in columns}
         table = pd.read_csv(
-            path, usecols=lambda name: name in wanted, dtype=wanted, keep_default_na=False
+            path,
+            usecols=lambda name: name in wanted,
+            dtype=wanted,
+            keep_default_na=False,  # a class may be called NA
+            na_values={name: ["", "nan"] for name in ("p_low", "p_high")},
         ).rename(columns=RENAMED)
         lacking = {name: ABSENT[name] for name in columns if name in ABSENT and name not in table}
         table = table.assign(**lacking)

@@ -7,16 +7,17 @@ wrong. With N_h samples in the stratum, the number of wrong labels there is
 
 where a = 1/2 (Jeffreys) is shared among the strata of the list, and among those of the rest: each
 stratum would otherwise add half a wrong label that nobody saw. What is known from other decisions
-bounds the number. People err too: if they take a share e of the labels for the opposite, a rate r
-looks like r (1 - e) + (1 - r) e; e is drawn between 0 and ERRING. The interval holds 90 % of the
-draws.
+bounds the number. The estimate is the sum of N_h k / n over the strata, the interval holds 90 % of
+the draws. People err too: if they take a share e of the labels for the opposite, a rate r looks
+like r (1 - e) + (1 - r) e; e is drawn between 0 and ERRING.
 
 **Which.** The log-odds of `p_noisy` are corrected by a logistic regression on all decisions, with a
 prior that trusts them as they are (slope 1, shift 0).
 
 **In which order.** After every RERANK decisions, effects of the given class, the suggested class,
-their pair and the confidence are learnt and added to the log-odds; by cross-validation only as far
-as they predict decisions better than without, so that by chance alone the order stays.
+their pair and the confidence are learnt and added to the log-odds. Their standard deviation is the
+one under which the decisions are most probable (Laplace's approximation of the evidence); if that
+explains the decisions hardly better than no effects, the order stays.
 """
 
 from collections.abc import Mapping
@@ -37,11 +38,11 @@ from drpl.files import read_json
 
 ENOUGH = 10  # decisions of the look from which on they say more than the networks do
 JEFFREYS = 0.5
-ERRING = 0.08  # share of people's decisions that may be wrong, at most
+ERRING = 0.09  # share of people's decisions that may be wrong, at most
 DRAWS, TAIL = 4000, 0.05
 SLOPE, SHIFT = 0.5, 2.0  # standard deviations of the calibration's prior
-STRENGTHS = (0.3, 1.0)  # standard deviations of the effects that are tried
-FOLDS = 5
+STRENGTHS = (0.25, 0.5, 1.0, 2.0)  # standard deviations of the effects that are tried
+CONVINCING = 2.0  # by how much the log-evidence of effects must be higher than without
 SURE = 1e-6
 RERANK = 50  # decisions after which, and after as many more, the rest is sorted anew
 NEXT, FEW = 100, 5  # fewer than FEW wrong labels among the NEXT images: a place to stop
@@ -87,7 +88,7 @@ class Forecaster:
         p_noisy = self.samples["p_noisy"].to_numpy(float)
         self.odds: Floats = logit(np.clip(p_noisy, SURE, 1 - SURE))
         self.strata = cut_strata(p_noisy, self.listed)
-        self.first_rate = _read_rate(cleaned)
+        self.first_rate = read_rate(cleaned)
         self.ranked, self.effects = 0, np.zeros(len(self.samples))
         worst_first = self.samples.index.get_indexer(cleaned.issues.index)
         self.place = np.full(len(self.samples), len(worst_first))  # parts what is equally doubtful
@@ -100,7 +101,7 @@ class Forecaster:
         wrong[rows] = self._find_wrong(rows, list(decisions.values()))
         self._rank(rows, wrong)
         odds = self.odds + self.effects
-        slope, shift = _fit(odds[rows], wrong[rows])[:2] if len(rows) else (1.0, 0.0)
+        slope, shift = _fit(odds[rows], wrong[rows]).weights if len(rows) else (1.0, 0.0)
         p_noisy = expit(slope * odds + shift)
         looked = self.look[np.isfinite(wrong[self.look])]
         rate, precision = self.first_rate, None
@@ -135,23 +136,24 @@ class Forecaster:
         """The share of wrong labels in the list or in all samples."""
         if not part.any():
             return None
-        draws = np.random.default_rng(
-            0
-        )  # the same ones each time: numbers move with decisions only
-        total = np.zeros(DRAWS)
+        draws = np.random.default_rng(0)  # the same each time: numbers move with decisions only
+        total, expected = np.zeros(DRAWS), 0.0
         for h in np.unique(self.strata[part]):
             mine = self.strata == h
             same = np.unique(self.strata[self.listed == self.listed[mine][0]])
             seen = wrong[looked[self.strata[looked] == h]]
             prior = JEFFREYS / len(same)
             theta = draws.beta(seen.sum() + prior, (1 - seen).sum() + prior, DRAWS)
-            known = wrong[mine & np.isfinite(wrong)]
-            total += np.clip(theta * mine.sum(), known.sum(), mine.sum() - (1 - known).sum())
-        share = total / part.sum()
+            known, size = wrong[mine & np.isfinite(wrong)], mine.sum()
+            bounds = known.sum(), size - (1 - known).sum()
+            total += np.clip(theta * size, *bounds)
+            mean = seen.mean() if len(seen) else expit(self.odds[mine]).mean()
+            expected += float(np.clip(mean * size, *bounds))
+        value, share = expected / float(part.sum()), total / part.sum()
         erring = draws.uniform(0, ERRING, DRAWS)
         share = np.clip((share - erring) / (1 - 2 * erring), 0, 1)
-        low, value, high = (float(end) for end in np.quantile(share, [TAIL, 0.5, 1 - TAIL]))
-        return Interval(value, low, high)
+        low, high = (float(end) for end in np.quantile(share, [TAIL, 1 - TAIL]))
+        return Interval(value, min(low, value), max(high, value))
 
     def _rank(self, rows: Ints, wrong: Floats) -> None:
         """Learn the order anew, if there are RERANK decisions more, or fewer, than last time."""
@@ -161,7 +163,7 @@ class Forecaster:
             self.ranked = len(used)
 
 
-def _read_rate(cleaned: CleanedFolder) -> Interval | None:
+def read_rate(cleaned: CleanedFolder) -> Interval | None:
     """The rate that the networks estimated, before anybody looked."""
     path = cleaned.folder / "clean.json"
     if not path.exists():
@@ -187,28 +189,13 @@ def learn_effects(samples: pd.DataFrame, odds: Floats, rows: Ints, wrong: Floats
     if not 0 < wrong.sum() < len(wrong):
         return nothing
     inputs = _encode(samples, rows)
-    seen, folds = inputs[rows], np.arange(len(rows)) % FOLDS
-
-    def predict(strength: float) -> Floats:
-        """The loss of each decision by a model that was fitted to the others'."""
-        losses = np.empty(len(rows))
-        for k in range(FOLDS):
-            out, rest = folds == k, folds != k
-            slope, shift, *effects = _fit(odds[rows[rest]], wrong[rest], seen[rest], strength)
-            z = slope * odds[rows[out]] + shift + seen[out] @ np.array(effects)
-            losses[out] = np.logaddexp(0, z) - wrong[out] * z
-        return losses
-
-    without, best, chosen = predict(0.0), 0.0, 0.0
+    best, effects = _fit(odds[rows], wrong).evidence + CONVINCING, nothing
     for strength in STRENGTHS:
-        gain = without - predict(strength)
-        sure = gain.mean() - 2 * gain.std() / np.sqrt(len(gain))
-        if sure > best:
-            best, chosen = sure, strength
-    if not chosen:
-        return nothing
-    slope, _, *effects = _fit(odds[rows], wrong, seen, chosen)
-    return np.asarray(inputs @ np.array(effects)) / max(slope, 0.2)
+        fitted = _fit(odds[rows], wrong, inputs[rows], strength)
+        if fitted.evidence > best:
+            best = fitted.evidence
+            effects = inputs @ fitted.weights[2:] / max(fitted.weights[0], 0.2)
+    return np.asarray(effects)
 
 
 def _encode(samples: pd.DataFrame, rows: Ints) -> Any:
@@ -221,19 +208,29 @@ def _encode(samples: pd.DataFrame, rows: Ints) -> Any:
     return sparse.hstack([codes, sure[:, None]], format="csr")
 
 
-def _fit(odds: Floats, wrong: Floats, inputs: Any = None, strength: float = 0.0) -> Floats:
-    """Slope and shift of the log-odds and the effects of the inputs; of no strength, all are 0."""
-    inputs = sparse.csr_matrix((len(odds), 0)) if inputs is None else inputs
-    used = inputs if strength else inputs[:, :0]
-    middle = np.concatenate([[1.0, 0.0], np.zeros(used.shape[1])])
-    spread = np.concatenate([[SLOPE, SHIFT], np.full(used.shape[1], strength)])
+class _Fitted(NamedTuple):
+    """Slope and shift of the log-odds, then effects; and how probable they make the decisions."""
+
+    weights: Floats
+    evidence: float
+
+
+def _fit(odds: Floats, wrong: Floats, inputs: Any = None, strength: float = 0.0) -> _Fitted:
+    """A logistic regression; the effects of the inputs have `strength` as standard deviation."""
+    base = sparse.csr_matrix(np.column_stack([odds, np.ones(len(odds))]))
+    design = base if inputs is None else sparse.hstack([base, inputs], format="csr")
+    middle = np.eye(1, design.shape[1])[0]  # slope 1, all else 0
+    spread = np.full(design.shape[1], strength)
+    spread[:2] = SLOPE, SHIFT
 
     def loss(weights: Floats) -> tuple[float, Floats]:
-        z = weights[0] * odds + weights[1] + used @ weights[2:]
-        off = (weights - middle) / spread
-        error = expit(z) - wrong
-        slopes = np.concatenate([[error @ odds, error.sum()], used.T @ error]) + off / spread
+        z, off = design @ weights, (weights - middle) / spread
+        slopes = design.T @ (expit(z) - wrong) + off / spread
         return float((np.logaddexp(0, z) - wrong * z).sum() + off @ off / 2), slopes
 
-    weights = minimize(loss, middle, jac=True, method="L-BFGS-B").x
-    return np.concatenate([weights, np.zeros(inputs.shape[1] - used.shape[1])])
+    found = minimize(loss, middle, jac=True, method="L-BFGS-B")
+    p = expit(design @ found.x)
+    scaled = design.multiply(np.sqrt(p * (1 - p))[:, None]).multiply(spread).tocsr()
+    gram = (scaled @ scaled.T if len(odds) < len(spread) else scaled.T @ scaled).toarray()
+    _, curvature = np.linalg.slogdet(np.eye(len(gram)) + gram)
+    return _Fitted(found.x, -float(found.fun) - curvature / 2)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.decision_log import read_decisions
-from drpl.cleaning.review.forecast import FEW, NEXT, Forecast
+from drpl.cleaning.review.forecast import FEW, NEXT, Forecast, read_rate
 from drpl.cleaning.review.thumbnails import encode_file
 from drpl.files import write_atomic
 
@@ -64,6 +64,7 @@ def describe(cleaned: CleanedFolder, who: str) -> dict[str, Any]:
         "samples": len(cleaned.samples),
         "listed": len(cleaned.issues),
         "look": cleaned.look.index.tolist(),
+        "rate": read_rate(cleaned),
     }
 
 
