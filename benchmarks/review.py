@@ -127,13 +127,14 @@ def make_table(
 ) -> tuple[CleanedFolder, Bools]:
     """Scores of two overlapping beta distributions, calibrated but for the classes.
 
-    In each pair of classes, labels are wrong more or less often than the networks believe, by
-    `spread` times a normal draw of the log-odds.
+    By their given and suggested class, labels are wrong more or less often than the networks
+    believe; `spread` is the standard deviation of the log-odds.
     """
     draws = np.random.default_rng(seed)
     given = draws.integers(0, CLASSES, samples)
     suggested = (given + draws.integers(1, CLASSES, samples)) % CLASSES
-    effects = spread * draws.standard_normal((CLASSES, CLASSES))[given, suggested]
+    by_given, by_suggested = spread * draws.standard_normal((2, CLASSES)) / np.sqrt(2)
+    effects = by_given[given] + by_suggested[suggested]
     chance = expit(effects) * rate / expit(effects).mean()
     wrong = draws.random(samples) < chance
     scores = np.where(wrong, draws.beta(5, 2, samples), draws.beta(2, 5, samples))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from playwright.sync_api import Route, expect
 
@@ -37,9 +38,9 @@ CARDS = (  # id -> what its mark says
 
 
 @contextmanager
-def reviewing(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def reviewing(folder: Path, who: str = "Ann") -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """`drpl review` in a process of its own, and the address it prints."""
-    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--reviewer", "Ann"]
+    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--reviewer", who]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         try:
@@ -292,6 +293,105 @@ def test_keys_while_a_page_loads(tab: Tab, tmp_path: Path) -> None:
         tab.press("Enter", "n")
         expect_decided(tab, 66)
         leave(tab)
+
+
+def test_a_review_that_teaches(tab: Tab, tmp_path: Path) -> None:
+    """A look at 40, live numbers, groups, an order that learns, a killed server, two reviewers."""
+    made = make(tmp_path, 600, look=40)
+    page = tab.page
+    cleaned = CleanedFolder.load(made.folder)
+    issues, look = cleaned.issues, [int(number) for number in cleaned.look.index]
+    tab.resize(900, 600)
+    with reviewing(made.folder) as (address, running):
+        # Before anybody looked: what the networks say. The look can be put off.
+        tab.open(address)
+        expect(page.locator("#rate")).to_have_text("Between 10 and 45 of 100 labels are wrong")
+        expect(page.locator("#guide-text")).to_contain_text("0 done")
+        assert list(map(int, tab.run("rows.map((row) => row.id)"))) == look
+        shoot(tab, "look", *EVERY)
+        page.click("#skip")
+        expect_shown(tab, len(issues))
+        page.click("#first")
+        expect(page.locator(".card")).to_have_count(len(look))
+        for number in look:
+            assert selected(tab) == number
+            tab.press("a" if number in issues.index else "k")
+        expect(page.locator("#rate-source")).to_contain_text(f"by {len(look)} decisions")
+        expect(page.locator("#guide")).to_be_hidden()
+        expect(page.locator("#first")).to_be_hidden()
+        _, low, high = tab.run("forecast.rate")
+        true = np.mean([a != b for a, b in zip(made.truth, made.given, strict=True)])
+        assert low <= true <= high < 0.45  # it knows more than the networks
+        expect(page.locator("#left")).to_contain_text("Still undecided")
+        expect(page.locator("#upcoming")).to_contain_text("The next 100 of the list")
+        shoot(tab, "forecast", *EVERY, (1920, 1080, True))
+        tab.resize(900, 600)
+
+        # One key for a group, and one to take all of it back.
+        page.select_option("#sort", "alike")
+        expect(page.locator(".group").first).to_contain_text("5 look alike")
+        group = tab.run("alike(rows[chosen]).map((row) => row.id)")
+        assert len(group) > 1
+        before = len(stands(made.folder))
+        tab.press("Shift+K")
+        expect_state(tab, group[0], "keep")
+        assert {stands(made.folder)[number][0] for number in group} == {"keep"}
+        assert len(read_decisions(cleaned)) == before + len(group)
+        page.reload()
+        expect_decided(tab, sum(number in issues.index for number in look) + len(group))
+        tab.press("u")
+        expect(page.locator("#news")).to_contain_text(f"all {len(group)} images")
+        assert len(stands(made.folder)) == before
+
+        # Decisions sort what comes later, and leave alone what is on the screen.
+        page.select_option("#state", "undecided")
+        expect(page.locator(".card")).to_have_count(60)
+        shown = tab.run("rows.map((row) => row.id)")
+        places = "[...document.querySelectorAll('.card')].map((card) => [card.id, card.offsetTop])"
+        where = tab.run(places)
+        for number in shown[:30]:  # one class is right after all
+            tab.press("k" if issues.at[number, "given_label"] == CLASSES[0] else "a")
+        tab.wait("ranked === 50 && !asking")
+        assert tab.run("rows.map((row) => row.id)") == shown
+        assert tab.run(places) == where
+        tab.press(*["a"] * 30)
+        expect(page.locator(".card").first).not_to_have_id(f"card-{shown[0]}")
+        assert not set(shown) & set(tab.run("rows.map((row) => row.id)"))
+        wait_until_saved(tab)
+        saved = stands(made.folder)
+        assert set(shown) <= set(saved)
+        leave(tab)
+        running.kill()
+        running.wait()
+
+    with reviewing(made.folder, "Bob") as (address, _):
+        # Another person sees what was decided, and may think otherwise.
+        tab.open(address)
+        expect_decided(tab, sum(number in issues.index for number in saved))
+        assert stands(made.folder) == saved
+        page.select_option("#state", "accept")
+        expect_shown(tab, sum(saved.get(n, ("", ""))[0] == "accept" for n in issues.index))
+        first, second = tab.run("rows.slice(0, 2).map((row) => row.id)")
+        tab.press("k", "a")
+        expect_state(tab, first, "disagreed")
+        expect(page.locator("#agreement")).to_contain_text("Ann and Bob agree on 1 of 2")
+        page.select_option("#state", "disagreed")
+        expect(page.locator(".card")).to_have_count(1)
+        expect(page.locator("#stands")).to_contain_text("Ann")
+        expect(page.locator("#stands")).to_contain_text("Bob")
+        shoot(tab, "disagreed")
+        assert stands(made.folder)[first][0] == "keep"  # the latest holds
+        tab.press("a")  # Bob is convinced
+        expect(page.locator("#agreement")).to_contain_text("agree on 2 of 2")
+        assert stands(made.folder) == saved
+        tab.press("u")
+        expect(page.locator("#agreement")).to_contain_text("agree on 1 of 2")
+        leave(tab)
+    assert second != first
+    words = [sys.executable, "-m", "drpl", "review", str(made.folder), "--summary"]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert "1 images are disputed" in told
+    assert "Ann and Bob agree on 1 of 2" in told
 
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ the draws. People err too: if they take a share e of the labels for the opposite
 like r (1 - e) + (1 - r) e; e is drawn between 0 and ERRING.
 
 **Which.** The log-odds of `p_noisy` are corrected by a logistic regression on all decisions, with a
-prior that trusts them as they are (slope 1, shift 0).
+prior that trusts them as they are (slope 1, shift 0), which expects a slip in LAPSE of them.
 
 **In which order.** After every RERANK decisions, effects of the given class, the suggested class,
 their pair and the confidence are learnt and added to the log-odds. Their standard deviation is the
@@ -39,10 +39,11 @@ from drpl.files import read_json
 ENOUGH = 10  # decisions of the look from which on they say more than the networks do
 JEFFREYS = 0.5
 ERRING = 0.09  # share of people's decisions that may be wrong, at most
+LAPSE = 0.03  # what is usual: so that a slip does not turn the order upside down
 DRAWS, TAIL = 4000, 0.05
 SLOPE, SHIFT = 0.5, 2.0  # standard deviations of the calibration's prior
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)  # standard deviations of the effects that are tried
-CONVINCING = 2.0  # by how much the log-evidence of effects must be higher than without
+CONVINCING = 4.0  # by how much the log-evidence of effects must be higher than without
 SURE = 1e-6
 RERANK = 50  # decisions after which, and after as many more, the rest is sorted anew
 NEXT, FEW = 100, 5  # fewer than FEW wrong labels among the NEXT images: a place to stop
@@ -224,13 +225,18 @@ def _fit(odds: Floats, wrong: Floats, inputs: Any = None, strength: float = 0.0)
     spread[:2] = SLOPE, SHIFT
 
     def loss(weights: Floats) -> tuple[float, Floats]:
-        z, off = design @ weights, (weights - middle) / spread
-        slopes = design.T @ (expit(z) - wrong) + off / spread
-        return float((np.logaddexp(0, z) - wrong * z).sum() + off @ off / 2), slopes
+        off = (weights - middle) / spread
+        p = expit(design @ weights)
+        said = LAPSE + (1 - 2 * LAPSE) * p  # how probably a person calls the label wrong
+        error = (said - wrong) / (said * (1 - said)) * (1 - 2 * LAPSE) * p * (1 - p)
+        surprise = -(np.log(said) @ wrong + np.log(1 - said) @ (1 - wrong))
+        return float(surprise + off @ off / 2), design.T @ error + off / spread
 
     found = minimize(loss, middle, jac=True, method="L-BFGS-B")
     p = expit(design @ found.x)
-    scaled = design.multiply(np.sqrt(p * (1 - p))[:, None]).multiply(spread).tocsr()
+    said = LAPSE + (1 - 2 * LAPSE) * p
+    information = (1 - 2 * LAPSE) * p * (1 - p) / np.sqrt(said * (1 - said))  # its square root
+    scaled = design.multiply(information[:, None]).multiply(spread).tocsr()
     gram = (scaled @ scaled.T if len(odds) < len(spread) else scaled.T @ scaled).toarray()
     _, curvature = np.linalg.slogdet(np.eye(len(gram)) + gram)
     return _Fitted(found.x, -float(found.fun) - curvature / 2)

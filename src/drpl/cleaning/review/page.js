@@ -107,8 +107,9 @@ class Decisions {
   // The images of one's last decision: several, if it was on look-alikes.
   last() {
     const last = this.lines.findLast((line) => this.own(line.id) === line);
-    if (!last?.why?.endsWith("alike at once")) return last && [last.id];
-    const together = (line) => line.time === last.time && line.why === last.why && this.own(line.id) === line;
+    const number = (line) => /for (\d+) alike at once$/.exec(line.why ?? "")?.[1];
+    if (!last || !number(last)) return last && [last.id];
+    const together = (line) => line.time === last.time && number(line) === number(last) && this.own(line.id) === line;
     return this.lines.filter(together).map((line) => line.id);
   }
 }
@@ -353,7 +354,8 @@ function showFilters() {
   const counts = issues.count();
   const fill = (id, names, kind, title = (name) => name) => {
     const select = $(id), value = select.value;
-    const options = names.filter((name) => counts[kind][name] || name === value)
+    // Every state can be asked for: decisions since the page was loaded may have brought it about.
+    const options = names.filter((name) => counts[kind][name] || name === value || kind === "state")
       .map((name) => make("option", { value: name, textContent: `${title(name)} (${counts[kind][name] || 0})` }));
     select.replaceChildren(make("option", { value: "", textContent: "all" }), ...options);
     select.value = value;
