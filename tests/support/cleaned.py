@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from drpl.cleaning.folder import write_about, write_issues
+from drpl.cleaning.folder import LOOK, CleanedFolder, write_about, write_issues
+from drpl.cleaning.review.strata import draw_look
+from drpl.files import write_json
 
 CLASSES = ("ash", "birch, white", 'cedar "tall"', "ébène 木")
 COLOURS = ("#2f7d4f", "#c9c2a6", "#8a4b2d", "#4b3f6b")
@@ -46,8 +48,11 @@ class Made:
         return pd.read_csv(self.folder / "samples.csv", keep_default_na=False, index_col="id")
 
 
-def make(where: Path, count: int = 40, *, top: str = "", sizes: int = 1) -> Made:
-    """Photos of trees in class folders, every fifth in a wrong one; every eighth is no tree."""
+def make(where: Path, count: int = 40, *, top: str = "", sizes: int = 1, look: int = 0) -> Made:
+    """Photos of trees in class folders, every fifth in a wrong one; every eighth is no tree.
+
+    With `look`, so many samples to look at first, groups of look-alikes and a first noise rate.
+    """
     draws = np.random.default_rng(3)
     photos, folder = where / "photos", where / "cleaned"
     rows: list[tuple[int, int]] = []
@@ -69,7 +74,30 @@ def make(where: Path, count: int = 40, *, top: str = "", sizes: int = 1) -> Made
     write_run(folder, [str(Path(top) / CLASSES[g] / f"tree {i}.png") for i, g in enumerate(given)],
               given, truth)  # fmt: skip
     write_about(folder, str(photos), photos, CLASSES)
+    if look:
+        add_look(folder, look)
     return Made(folder, photos, truth, given)
+
+
+def add_look(folder: Path, count: int) -> None:
+    """What `drpl clean` adds for a review that teaches."""
+    cleaned = CleanedFolder.load(folder)
+    issues, ids = cleaned.issues.reset_index(), draw_look(cleaned, 1)[:count]
+    kinds = issues.groupby(["given_label", "suggested_label", "verdict"]).ngroup()
+    nth = issues.groupby(kinds).cumcount()
+    issues["group"] = np.where(nth < 40, 100 * kinds + nth // 5, -1)  # five look alike
+    write_issues(folder, issues)
+    rows = cleaned.samples.loc[ids].assign(
+        verdict="", outlier_score=1.0, near_given="", near_suggested=""
+    )
+    others = [name for name in cleaned.classes if name != CLASSES[0]]
+    rows["suggested_label"] = [
+        next(name for name in (row.suggested_label, *others, CLASSES[0]) if name != row.given_label)
+        for row in rows.itertuples()
+    ]
+    write_issues(folder, rows.reset_index(), LOOK)
+    rate = {"value": 0.3, "low": 0.1, "high": 0.45}
+    write_json(folder / "clean.json", {"noise rate": rate})
 
 
 def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]) -> None:

@@ -6,8 +6,8 @@
     what the networks say of every label                judge
     how much is wrong, and what is mistaken for what    estimate, tables
 
-The folder is that of a run, with more in it: issues.csv, noise-matrix.csv, clean.json, summary.md,
-report.html.
+The folder is that of a run, with more in it: issues.csv, look.csv, noise-matrix.csv, clean.json,
+summary.md, report.html.
 """
 
 import time
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
 from drpl.cleaning import tables
 from drpl.cleaning.estimate import Rate, estimate_rate
 from drpl.cleaning.folder import (
     ISSUES,
     LISTS,
+    LOOK,
     VERDICTS,
     CleanedFolder,
     read_table,
@@ -29,8 +31,11 @@ from drpl.cleaning.folder import (
     write_issues,
 )
 from drpl.cleaning.judge import Judgement, judge, merge
+from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
 from drpl.cleaning.representation import AUTO, represent
+from drpl.cleaning.review.carry_over import carry_over, read_earlier
+from drpl.cleaning.review.strata import draw_look
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
 from drpl.data.sources import ReadOptions
@@ -77,6 +82,7 @@ def clean(
     features: str = AUTO,
     read_options: ReadOptions | None = None,
     device: str | None = None,
+    decisions: Path | str | None = None,
     quiet: bool = False,
 ) -> Cleaning:
     """Find the wrong labels of a data set, say what they should be, and train a robust model.
@@ -85,10 +91,14 @@ def clean(
     of the images, `none` to train on pixels, or `auto` for what suits the data better. Settings
     follow from the data and from what this machine does in the time of `budget` (10m, 2h); they
     are kept in the folder, so that a stopped call is continued by the same one. `repeats` seeds are
-    trained, by default as many as there is time for with vectors, and one with pixels.
+    trained, by default as many as there is time for with vectors, and one with pixels. `decisions`
+    is the decisions.csv of an earlier folder; what was decided there holds in the new one, too.
     """
     folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
+    earlier = read_earlier(decisions) if decisions else None
     if (folder / "clean.json").exists():
+        if earlier:
+            carry_over(CleanedFolder.load(folder), earlier)
         return _load_finished(folder, seed, repeats)
     choice = _choose(data, folder, read_options or ReadOptions(), asked)
     judgements = []
@@ -97,7 +107,10 @@ def clean(
         execute(experiment, Execution(folder=place, device=device, quiet=quiet))
         judgements.append(judge(place, experiment, choose_device(device)))
     source = data if isinstance(data, str) else choice.data.name
-    return _write_results(folder, source, choice, judgements, seed)
+    found = _write_results(folder, source, choice, judgements, seed)
+    if earlier:
+        carry_over(CleanedFolder.load(folder), earlier)
+    return found
 
 
 @dataclass(frozen=True)
@@ -151,13 +164,17 @@ def _write_results(
     rate = estimate_rate(judgements, seed)
     result = tables.write_judgement(folder, merged, train, rate)
     issues = tables.build_issues(merged, train, rate)
+    issues["group"] = group_lookalikes(issues, merged.features, merged.given)
     root = _find_root(source) if train.paths else None
     write_issues(folder, issues)
     write_about(folder, source, root, train.classes)
+    chosen = torch.tensor(draw_look(CleanedFolder.load(folder, look=False), seed))
+    look = tables.build_issues(merged, train, rate, chosen)
+    write_issues(folder, look, LOOK)
     matrix = tables.write_matrix(folder, train, merged)
     pictures = train.images if len(train.images.shape) == 3 else train.pictures
     if train.paths is None and pictures:
-        tables.write_images(folder / "images", pictures, issues)
+        tables.write_images(folder / "images", pictures, pd.concat([issues, look]))
     figures = {
         "seed": seed,
         "repeats": len(judgements),

@@ -36,11 +36,13 @@ class Correction:
     cleaned: CleanedFolder
     labels: pd.Series  # by id, without the dropped images
     changes: list[Change]
+    disputed: list[int]  # ids that people gave different labels; the latest decision was taken
 
     @classmethod
     def build(cls, cleaned: CleanedFolder, accept_above: float | None = None) -> "Correction":
         """What people decided and, if asked, what the model is sure enough of."""
-        decided = ActiveDecisions(read_decisions(cleaned)).by_image()
+        active = ActiveDecisions(read_decisions(cleaned))
+        decided = active.by_image()
         labels = cleaned.samples["given_label"].copy()
         changes = []
         for decision in (*decided.values(), *_follow_model(cleaned, decided, accept_above)):
@@ -51,7 +53,8 @@ class Correction:
             why = (decision.who, decision.time, decision.why)
             changes.append(Change(decision.id, row.path, row.given_label, decision.label, *why))
         dropped = [change.id for change in changes if not change.after]
-        return cls(cleaned, labels.drop(dropped), sorted(changes))
+        disputed = active.find_disputed()
+        return cls(cleaned, labels.drop(dropped), sorted(changes), disputed)
 
     @property
     def dropped(self) -> list[Change]:
@@ -66,10 +69,15 @@ class Correction:
     def describe(self) -> str:
         """How much changes."""
         gone, model = len(self.dropped), sum(change.who == MODEL for change in self.changes)
-        return (
+        text = (
             f"{len(self.labels):,} images, {len(self.changes) - gone:,} with a new label, "
             f"{gone:,} dropped; {model:,} of these changes are the model's"
         )
+        if self.disputed:
+            count = len(self.disputed)
+            text += f"; {count:,} {'images are' if count > 1 else 'image is'} disputed, the latest "
+            text += "decision was taken"
+        return text
 
 
 def _follow_model(
@@ -78,12 +86,17 @@ def _follow_model(
     """The suggestions that are followed though nobody looked; dated by the run, not by today."""
     if above is None:
         return
+    from drpl.cleaning.review.forecast import Forecaster
+
     issues = cleaned.issues
     sure = issues[(issues["verdict"] == "mislabelled") & (issues["confidence"] >= above)]
+    p_noisy = pd.Series(Forecaster(cleaned).learn(decided).p_noisy, cleaned.samples.index)
     for row in sure.itertuples():
         if row.Index not in decided:
             why = (
                 f"suggestion accepted above {above:g}, "
                 f"p_noisy {row.p_noisy:.2f}, confidence {row.confidence:.2f}"
             )
+            if decided:
+                why += f"; wrong with {p_noisy[row.Index]:.2f} after {len(decided):,} decisions"
             yield Decision(cleaned.time, MODEL, row.Index, "accept", row.suggested_label, why)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,8 +30,10 @@ ISSUES = SAMPLES | {
     "near_given": str,
     "near_suggested": str,
     "group": "int64",
+    "p_low": float,
+    "p_high": float,
 }
-ABSENT = {"group": -1}  # what older folders lack; -1: alone
+ABSENT = {"group": -1, "p_low": math.nan, "p_high": math.nan}  # what older folders lack; -1: alone
 RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
 LOOK = "look.csv"  # a stratified sample to look at first
 LISTS = (".csv", ".parquet", ".npz")  # data sets that name files, which may be anywhere
@@ -50,14 +53,14 @@ class CleanedFolder:
     look: pd.DataFrame  # samples to look at first, in that order; none before version 0.3
 
     @classmethod
-    def load(cls, folder: Path | str) -> "CleanedFolder":
-        """Read a folder, or say what is wrong with it."""
+    def load(cls, folder: Path | str, *, look: bool = True) -> "CleanedFolder":
+        """Read a folder, or say what is wrong with it; without `look.csv` if that is to come."""
         folder = Path(folder)
         about = _read_about(folder)
         samples = read_table(folder / "samples.csv", SAMPLES)
         issues = read_table(folder / "issues.csv", ISSUES)
-        place = folder / LOOK
-        look = read_table(place, ISSUES) if place.exists() else issues[:0]
+        has_look = look and (folder / LOOK).exists()
+        chosen = read_table(folder / LOOK, ISSUES) if has_look else issues[:0]
         classes = tuple(about["classes"])
         path = folder / "issues.csv"
         for column in ("given_label", "suggested_label"):
@@ -65,20 +68,25 @@ class CleanedFolder:
                 raise RunError(f"{path}: {column} {unknown[0]!r} is no class of data.json")
         if unknown := sorted(set(issues["verdict"]) - set(VERDICTS)):
             raise RunError(f"{path}: verdict {unknown[0]!r} is none of {', '.join(VERDICTS)}")
-        shown = look.index.difference(issues.index)
-        shown = pd.concat([issues, look.loc[shown]]) if len(shown) else issues
-        near = " ".join([*shown["near_given"], *shown["near_suggested"]]).split()
-        named = {*map(str, shown.index), *near}
-        if unknown := sorted(named - set(map(str, samples.index))):
-            raise RunError(f"{path}: samples.csv has no image {unknown[0]!r}; clean again")
+        for place, table in ((path, issues), (folder / LOOK, chosen)):
+            near = " ".join([*table["near_given"], *table["near_suggested"]]).split()
+            named = {*map(str, table.index), *near}
+            if unknown := sorted(named - set(map(str, samples.index))):
+                raise RunError(f"{place}: samples.csv has no image {unknown[0]!r}; clean again")
         root = Path(about["root"]) if about["root"] else None
         time = about.get("time") or _format_time(path.stat().st_mtime)
-        return cls(folder, about["source"], root, classes, time, samples, issues, look)
+        return cls(folder, about["source"], root, classes, time, samples, issues, chosen)
 
     @property
     def is_list(self) -> bool:
         """Whether the data set is a list of files."""
         return self.root is not None and PurePath(self.source).suffix.lower() in LISTS
+
+    @cached_property
+    def reviewable(self) -> pd.DataFrame:
+        """What people may decide on: the issues, then samples to look at that are none."""
+        others = self.look[~self.look.index.isin(self.issues.index)]
+        return pd.concat([self.issues, others]) if len(others) else self.issues
 
     @cached_property
     def fingerprint(self) -> str:
@@ -130,7 +138,11 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     try:
         wanted = columns | {old: columns[new] for old, new in RENAMED.items() if new in columns}
         table = pd.read_csv(
-            path, usecols=lambda name: name in wanted, dtype=wanted, keep_default_na=False
+            path,
+            usecols=lambda name: name in wanted,
+            dtype=wanted,
+            keep_default_na=False,  # a class may be called NA
+            na_values={name: ["", "nan"] for name in ("p_low", "p_high")},
         ).rename(columns=RENAMED)
         lacking = {name: ABSENT[name] for name in columns if name in ABSENT and name not in table}
         table = table.assign(**lacking)
@@ -147,11 +159,10 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
 
 def write_issues(folder: Path, issues: pd.DataFrame, name: str = "issues.csv") -> None:
     """Write `issues.csv`, a row for each suspicious image, worst first, or `look.csv`."""
-    rows = issues.assign(**{k: v for k, v in ABSENT.items() if k not in issues})[
-        list(ISSUES)
-    ].itertuples(index=False)
+    columns = [column for column in ISSUES if column in issues or column not in ABSENT]
+    rows = issues[columns].itertuples(index=False)
     cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    write_atomic(folder / name, format_csv([list(ISSUES), *cells]))
+    write_atomic(folder / name, format_csv([columns, *cells]))
 
 
 def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:

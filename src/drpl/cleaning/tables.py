@@ -45,9 +45,11 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset, rate: Rate) ->
     return Result.load(folder)
 
 
-def build_issues(run: Judgement, train: Dataset, rate: Rate) -> pd.DataFrame:
-    """The suspicious samples, worst first."""
-    index = run.issues.nonzero().flatten()
+def build_issues(
+    run: Judgement, train: Dataset, rate: Rate, chosen: Tensor | None = None
+) -> pd.DataFrame:
+    """The suspicious samples, worst first; or chosen samples in their order, suspicious or not."""
+    index = run.issues.nonzero().flatten() if chosen is None else chosen
     given, (confidence, suggested) = run.given[index], (value[index] for value in run.best)
     names = np.array(train.classes, dtype=object)
     table = pd.DataFrame(
@@ -58,13 +60,15 @@ def build_issues(run: Judgement, train: Dataset, rate: Rate) -> pd.DataFrame:
             "suggested_label": names[suggested.numpy()],
             "p_noisy": run.rescale_posterior(rate.value)[index].numpy(),
             "confidence": confidence.double().numpy(),
-            "verdict": [run.verdicts[i] for i in index.tolist()],
+            "verdict": [run.verdicts[i] if run.issues[i] else "" for i in index.tolist()],
             "outlier_score": run.outlier_score[index].double().numpy(),
             "near_given": run.find_near(index, given),
             "near_suggested": run.find_near(index, suggested),
             "loss": run.losses[index].numpy(),
         }
     )
+    if chosen is not None:
+        return table
     order = ["p_noisy", "loss", "id"]
     return table.sort_values(order, ascending=[False, False, True], kind="stable")
 

@@ -42,6 +42,10 @@ def clean(
             "on their pixels; auto: what suits them better."
         ),
     ] = "auto",
+    decisions: Annotated[
+        Path | None,
+        typer.Option(help="decisions.csv of an earlier folder; what was decided there holds here."),
+    ] = None,
     *,
     read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
@@ -60,6 +64,7 @@ def clean(
             features=features,
             read_options=replace(read_options, skip_broken=True),  # the summary names them
             device=device,
+            decisions=decisions,
             quiet=quiet,
         )
     typer.echo(found.text.replace("**", "").replace("`", ""), nl=False)
@@ -70,7 +75,12 @@ def review(
     folder: Annotated[Path, FOLDER],
     port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
-    who: Annotated[str | None, typer.Option(help="Your name [default: the login].")] = None,
+    reviewer: Annotated[str | None, typer.Option(help="Your name [default: the login].")] = None,
+    who: Annotated[str | None, typer.Option(hidden=True)] = None,
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Only say what was decided, and where people disagree."),
+    ] = False,
     page: Annotated[
         Path | None, typer.Option(help="Write a page that needs no server to this HTML file.")
     ] = None,
@@ -81,17 +91,28 @@ def review(
     """Look at suspicious labels in the browser and decide on each."""
     from drpl.cleaning.correct import MODEL
     from drpl.cleaning.folder import CleanedFolder
-    from drpl.cleaning.review.decision_log import DecisionLog, import_decisions
+    from drpl.cleaning.review.decision_log import (
+        ActiveDecisions,
+        DecisionLog,
+        import_decisions,
+        read_decisions,
+    )
     from drpl.cleaning.review.page import write_page
 
     cleaned = CleanedFolder.load(folder)
-    name = (who or _get_login()).encode("utf-8", "replace").decode()
+    if who:
+        typer.echo("note: --who is called --reviewer now", err=True)
+    name = (reviewer or who or _get_login()).encode("utf-8", "replace").decode()
     again = shlex.quote(str(folder))
     if name == MODEL:
         raise ConfigError(f"{MODEL!r} stands for the model in the audit; choose another name")
-    if page and take:
-        raise ConfigError("--page and --import are two things; ask for one at a time")
-    if page:
+    if sum(map(bool, (page, take, summary))) > 1:
+        raise ConfigError("--page, --import and --summary: ask for one at a time")
+    if summary:
+        from drpl.cleaning.review.agreement import summarize_review
+
+        typer.echo(summarize_review(cleaned, ActiveDecisions(read_decisions(cleaned))))
+    elif page:
         written, every = write_page(cleaned, page, name), len(cleaned.issues)
         part = "" if written == every else f", the worst of {every:,}"
         typer.echo(f"wrote {page} with {written:,} issues{part}")

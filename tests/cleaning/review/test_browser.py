@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from drpl.cleaning.folder import VERDICTS, CleanedFolder
 from drpl.cleaning.review.decision_log import (
@@ -37,9 +38,9 @@ CARDS = (  # id -> what its mark says
 
 
 @contextmanager
-def reviewing(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def reviewing(folder: Path, who: str = "Ann") -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """`drpl review` in a process of its own, and the address it prints."""
-    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--who", "Ann"]
+    words = [sys.executable, "-m", "drpl", "review", str(folder), "--no-open", "--reviewer", who]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         try:
@@ -117,7 +118,6 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         page.select_option("#class", "")
         page.select_option("#verdict", "")
         expect_shown(tab, len(issues))
-        tab.run("document.activeElement.blur()")  # keys are for the images again
 
         # Decide by keys; each decision moves on to the next image.
         order = [int(number) for number in issues.index[:8]]
@@ -189,7 +189,6 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         page.select_option("#state", "undecided")
         expect_shown(tab, len(issues) - len(wanted))  # both filters have come into force
         expect(cards).to_have_count(240)
-        tab.run("document.activeElement.blur()")
         for k in range(200):
             tab.press("akn"[k % 3])
             if k > 100 and running.poll() is None and page.locator(SAVED).count() > 100:
@@ -216,8 +215,8 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         expect_decided(tab, len(kept))
         page.select_option("#state", "undecided")
         expect_shown(tab, len(issues) - len(kept))
-        tab.run("document.activeElement.blur()")
-        first = [n for n in issues.index if n not in kept]
+        first = tab.run("issues.select({ state: 'undecided', sort: 'worst' }).map((row) => row.id)")
+        assert sorted(first) == sorted(n for n in issues.index if n not in kept)
         assert selected(tab) == first[0]
         tab.resize(600, 400)
         # Deciding a page of undecided ones leads to the next ones, without a gap.
@@ -240,6 +239,159 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
     assert labels == expected
     changed = {int(row["id"]) for row in rows(out / "audit.csv")}
     assert changed == {n for n, (action, _) in decided.items() if action != "keep"}
+
+
+def test_keys_while_a_page_loads(tab: Tab, tmp_path: Path) -> None:
+    """With a slow server, keys run ahead of the pages: each one decides its own image."""
+    made = make(tmp_path, 500)
+    page, cards = tab.page, tab.page.locator(".card")
+    order = [int(number) for number in CleanedFolder.load(made.folder).issues.index]
+    with reviewing(made.folder) as (address, _):
+        tab.open(address)
+        expect(cards).to_have_count(60)
+        slow, held = True, list[Route]()
+        page.route(
+            "**/api/decide",
+            lambda route: held.append(route) if slow else route.continue_(),
+        )
+        tab.press(*["k"] * 60)  # the last one waits for the others, and these for the server
+        tab.press("n", "o", "b", "i", "r", "Enter", "k")
+        assert held
+        slow = False
+        for route in held:
+            route.continue_()
+        expect(cards.first).to_have_id(f"card-{order[60]}")
+        expect_decided(tab, 63)
+        actions = {number: action for number, (action, _) in stands(made.folder).items()}
+        after = dict(zip(order[60:63], ("outside", "relabel", "keep"), strict=True))
+        assert actions == dict.fromkeys(order[:60], "keep") | after
+        assert selected(tab) == order[63]
+
+        # At the end of the list there is no next image, and keys that ran ahead mean nothing.
+        page.select_option("#size", "240")
+        expect(cards).to_have_count(len(order))
+        tab.run("select(rows.length - 1)")
+        slow = True
+        tab.press("k", "n", "n")
+        slow = False
+        held[-1].continue_()
+        expect_decided(tab, 64)
+        assert stands(made.folder)[order[-1]][0] == "keep"
+
+        # A filter takes effect and gives the keys back, also while it is being asked for.
+        page.select_option("#verdict", "outside")
+        tab.press("n")
+        expect_decided(tab, 64)  # it was decided before: the first of the list is
+        page.select_option("#state", "undecided")
+        tab.press("n")
+        expect_decided(tab, 65)
+        # Who walks through the choices by arrows stays there until Enter.
+        page.focus("#class")
+        tab.press("ArrowDown", "ArrowDown")
+        expect(page.locator("#class")).to_have_value(CLASSES[1])
+        expect(page.locator("#class")).to_be_focused()
+        tab.press("Enter", "n")
+        expect_decided(tab, 66)
+        leave(tab)
+
+
+def test_a_review_that_teaches(tab: Tab, tmp_path: Path) -> None:
+    """A look at 40, live numbers, groups, an order that learns, a killed server, two reviewers."""
+    made = make(tmp_path, 600, look=40)
+    page = tab.page
+    cleaned = CleanedFolder.load(made.folder)
+    issues, look = cleaned.issues, [int(number) for number in cleaned.look.index]
+    tab.resize(900, 600)
+    with reviewing(made.folder) as (address, running):
+        # Before anybody looked: what the networks say. The look can be put off.
+        tab.open(address)
+        expect(page.locator("#rate")).to_have_text("Between 10 and 45 of 100 labels are wrong")
+        expect(page.locator("#guide-text")).to_contain_text("0 done")
+        assert list(map(int, tab.run("rows.map((row) => row.id)"))) == look
+        shoot(tab, "look", *EVERY)
+        page.click("#skip")
+        expect_shown(tab, len(issues))
+        page.click("#first")
+        expect(page.locator(".card")).to_have_count(len(look))
+        for number in look:
+            assert selected(tab) == number
+            tab.press("a" if number in issues.index else "k")
+        expect(page.locator("#rate-source")).to_contain_text(f"by {len(look)} decisions")
+        expect(page.locator("#guide")).to_be_hidden()
+        expect(page.locator("#first")).to_be_hidden()
+        _, low, high = tab.run("forecast.rate")
+        true = np.mean([a != b for a, b in zip(made.truth, made.given, strict=True)])
+        assert low <= true <= high < 0.45  # it knows more than the networks
+        expect(page.locator("#left")).to_contain_text("Still undecided")
+        expect(page.locator("#upcoming")).to_contain_text("The next 100 of the list")
+        shoot(tab, "forecast", *EVERY, (1920, 1080, True))
+        tab.resize(900, 600)
+
+        # One key for a group, and one to take all of it back.
+        page.select_option("#sort", "alike")
+        expect(page.locator(".group").first).to_contain_text("5 look alike")
+        group = tab.run("alike(rows[chosen]).map((row) => row.id)")
+        assert len(group) > 1
+        before = len(stands(made.folder))
+        tab.press("Shift+K")
+        expect_state(tab, group[0], "keep")
+        assert {stands(made.folder)[number][0] for number in group} == {"keep"}
+        assert len(read_decisions(cleaned)) == before + len(group)
+        page.reload()
+        expect_decided(tab, sum(number in issues.index for number in look) + len(group))
+        tab.press("u")
+        expect(page.locator("#news")).to_contain_text(f"all {len(group)} images")
+        assert len(stands(made.folder)) == before
+
+        # Decisions sort what comes later, and leave alone what is on the screen.
+        page.select_option("#state", "undecided")
+        expect(page.locator(".card")).to_have_count(60)
+        shown = tab.run("rows.map((row) => row.id)")
+        places = "[...document.querySelectorAll('.card')].map((card) => [card.id, card.offsetTop])"
+        where = tab.run(places)
+        for number in shown[:30]:  # one class is right after all
+            tab.press("k" if issues.at[number, "given_label"] == CLASSES[0] else "a")
+        tab.wait("ranked === 50 && !asking")
+        assert tab.run("rows.map((row) => row.id)") == shown
+        assert tab.run(places) == where
+        tab.press(*["a"] * 30)
+        expect(page.locator(".card").first).not_to_have_id(f"card-{shown[0]}")
+        assert not set(shown) & set(tab.run("rows.map((row) => row.id)"))
+        wait_until_saved(tab)
+        saved = stands(made.folder)
+        assert set(shown) <= set(saved)
+        leave(tab)
+        running.kill()
+        running.wait()
+
+    with reviewing(made.folder, "Bob") as (address, _):
+        # Another person sees what was decided, and may think otherwise.
+        tab.open(address)
+        expect_decided(tab, sum(number in issues.index for number in saved))
+        assert stands(made.folder) == saved
+        page.select_option("#state", "accept")
+        expect_shown(tab, sum(saved.get(n, ("", ""))[0] == "accept" for n in issues.index))
+        first, second = tab.run("rows.slice(0, 2).map((row) => row.id)")
+        tab.press("k", "a")
+        expect_state(tab, first, "disagreed")
+        expect(page.locator("#agreement")).to_contain_text("Ann and Bob agree on 1 of 2")
+        page.select_option("#state", "disagreed")
+        expect(page.locator(".card")).to_have_count(1)
+        expect(page.locator("#stands")).to_contain_text("Ann")
+        expect(page.locator("#stands")).to_contain_text("Bob")
+        shoot(tab, "disagreed")
+        assert stands(made.folder)[first][0] == "keep"  # the latest holds
+        tab.press("a")  # Bob is convinced
+        expect(page.locator("#agreement")).to_contain_text("agree on 2 of 2")
+        assert stands(made.folder) == saved
+        tab.press("u")
+        expect(page.locator("#agreement")).to_contain_text("agree on 1 of 2")
+        leave(tab)
+    assert second != first
+    words = [sys.executable, "-m", "drpl", "review", str(made.folder), "--summary"]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert "1 images are disputed" in told
+    assert "Ann and Bob agree on 1 of 2" in told
 
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:
@@ -274,7 +426,7 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
             issues.index, ["accept", "keep", "outside", "keep"], strict=False
         ):
             log.add(make_decision(cleaned, int(number), action, "", "Ann"))
-        log.undo(int(issues.index[3]), "Ann")
+        log.undo("Ann", int(issues.index[3]))
     active = stands(made.folder)
     actions = pd.Series({n: action for n, (action, _) in active.items()}).reindex(issues.index)
     ranks = issues["given_label"].map(CLASSES.index), issues["verdict"].map(VERDICTS.index)
@@ -307,8 +459,13 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
             for kind, column in (("given", "given_label"), ("verdict", "verdict")):
                 assert counts[kind] == issues[column].value_counts().to_dict()
             state = {"accept": 1, "keep": 1, "outside": 1, "decided": 3}
-            assert counts["state"] == state | {"undecided": len(issues) - 3}
-            assert tab.run("decisions.last().id") == int(issues.index[2])
+            state |= {"undecided": len(issues) - 3}
+            if place == address:
+                assert counts["state"] == state
+                assert tab.run("decisions.last()") == [int(issues.index[2])]
+            else:  # here Eve looks at what Ann decided
+                assert counts["state"] == state | {"unseen": len(issues)}
+                assert tab.run("decisions.last()") is None
         leave(tab)
 
 
@@ -347,7 +504,9 @@ def test_the_page_without_server(tab: Tab, tmp_path: Path) -> None:
     assert evil in set(issues["given_label"])
     file = tmp_path / "page.html"
     words = [sys.executable, "-m", "drpl", "review", str(made.folder)]
-    subprocess.run([*words, "--page", str(file), "--who", "Eve"], check=True, capture_output=True)
+    subprocess.run(
+        [*words, "--page", str(file), "--reviewer", "Eve"], check=True, capture_output=True
+    )
     page = tab.page
     tab.open(file.as_uri())
     tab.wait("document.querySelectorAll('.card').length > 5")

@@ -55,18 +55,18 @@ def test_an_undo_brings_back_what_was_before(cleaned: CleanedFolder) -> None:
     with DecisionLog(cleaned) as log:
         nothing = pytest.raises(DataError, match=f"no decision on image {a} to take back")
         with nothing:
-            log.undo(a, "Ann")
+            log.undo("Ann", a)
         log.add(make_decision(cleaned, a, "keep", "", "Ann"))
         log.add(make_decision(cleaned, a, "accept", "", "Ann"))
         log.add(make_decision(cleaned, b, "outside", "", "Ann"))
-        log.undo(a, "Ann")
+        log.undo("Ann", a)
         assert log.active.by_image()[a].action == "keep"
         assert log.lines[-1].why == "took back: accept"
-        log.undo(b, "Ann")
-        log.undo(a, "Ann")
+        log.undo("Ann", b)
+        log.undo("Ann", a)
         assert log.active.by_image() == {}
         with nothing:
-            log.undo(a, "Ann")
+            log.undo("Ann", a)
     assert ActiveDecisions(read_decisions(cleaned)).by_image() == {}
     assert len(read_decisions(cleaned)) == 6  # nothing was ever taken out of the file
 

@@ -29,7 +29,7 @@ def test_a_page_holds_all_it_needs(command: Command, tmp_path: Path) -> None:
     issues = CleanedFolder.load(made.folder).issues
     first = int(issues.index[0])
     decide(made.folder, (first, "keep", ""))
-    answer = command("review", made.folder, "--page", "page.html", "--who", "Eve")
+    answer = command("review", made.folder, "--page", "page.html", "--reviewer", "Eve")
     assert answer.code == 0, answer.err
     assert f"wrote page.html with {len(issues)} issues" in answer.out
     text = Path("page.html").read_text()
@@ -79,5 +79,5 @@ def test_import(command: Command, mistake: Mistake, tmp_path: Path) -> None:
     assert rows(made.folder / "decisions.csv")[0]["who"] == "Eve"
     assert "cannot read none.csv" in mistake("review", made.folder, "--import", "none.csv")
     assert "one at a time" in mistake("review", made.folder, "--import", "d.csv", "--page", "p")
-    assert "choose another name" in mistake("review", made.folder, "--who", "model")
+    assert "choose another name" in mistake("review", made.folder, "--reviewer", "model")
     assert "drpl clean" in mistake("review", "nowhere")

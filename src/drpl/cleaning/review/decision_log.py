@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from drpl.files import explain_write_errors, write_atomic
 
 FILE = "decisions.csv"
 ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
+TOGETHER = re.compile(r"for \d+ alike at once")  # ends the reason of a decision on a group
 
 
 class Decision(NamedTuple):
@@ -32,24 +34,58 @@ class Decision(NamedTuple):
 
 
 class ActiveDecisions:
-    """The decisions that hold: an undo takes back the last one on its image."""
+    """The decisions that hold.
+
+    Everyone has one on an image, the last that was not undone. Of several people's, the latest
+    holds; while they give different labels the image is disputed.
+    """
 
     def __init__(self, log: Iterable[Decision] = ()) -> None:
-        self.stacks: dict[int, list[Decision]] = {}  # of each image, the one that holds last
+        self.count = 0
+        # of each image and person, with their places in the log
+        self.stacks: dict[int, dict[str, list[tuple[int, Decision]]]] = {}
         for decision in log:
             self.add(decision)
 
     def add(self, decision: Decision) -> None:
         """Follow the log by one line."""
-        stack = self.stacks.setdefault(decision.id, [])
+        people = self.stacks.setdefault(decision.id, {})
         if decision.action != "undo":
-            stack.append(decision)
-        elif stack:
-            stack.pop()
+            people.setdefault(decision.who, []).append((self.count, decision))
+        elif people:
+            # Before version 0.3 one could take back what someone else had decided.
+            who = decision.who if decision.who in people else max(people, key=lambda p: people[p])
+            people[who].pop()
+            if not people[who]:
+                del people[who]
+        self.count += 1
 
     def by_image(self) -> dict[int, Decision]:
-        """The decision on each image that has one."""
-        return {number: stack[-1] for number, stack in self.stacks.items() if stack}
+        """The decision on each image that has one, the oldest first."""
+        everyone = filter(None, self.stacks.values())
+        latest = (max(stack[-1] for stack in people.values()) for people in everyone)
+        return {decision.id: decision for _, decision in sorted(latest)}
+
+    def by_person(self) -> dict[str, dict[int, Decision]]:
+        """Everyone's own decisions that hold, by name and image."""
+        table: dict[str, dict[int, Decision]] = {}
+        for people in self.stacks.values():
+            for who, stack in people.items():
+                table.setdefault(who, {})[stack[-1][1].id] = stack[-1][1]
+        return table
+
+    def find_disputed(self) -> list[int]:
+        """Images that people gave different labels, or dropped and did not."""
+        return [
+            number
+            for number, people in self.stacks.items()
+            if len({stack[-1][1].label for stack in people.values()}) > 1
+        ]
+
+    def find_own(self, number: int, who: str) -> Decision | None:
+        """What someone decided on an image."""
+        stack = self.stacks.get(number, {}).get(who)
+        return stack[-1][1] if stack else None
 
 
 class DecisionLog:
@@ -81,9 +117,9 @@ class DecisionLog:
     def __exit__(self, *_: object) -> None:
         self.opened.close()
 
-    def add(self, decision: Decision) -> None:
-        """Write a decision; when this returns it is on the disk."""
-        line = format_csv([decision]).encode()
+    def add(self, *decisions: Decision) -> None:
+        """Write decisions; when this returns they are on the disk."""
+        line = format_csv(decisions).encode()
         with self.turn, explain_write_errors(self.path):
             try:
                 self.file.seek(self.end)
@@ -95,17 +131,21 @@ class DecisionLog:
                 self.file.truncate(self.end)  # half a line must not precede the next one
                 raise
             self.end += len(line)
-            self.lines.append(decision)
-            self.active.add(decision)
+            for decision in decisions:
+                self.lines.append(decision)
+                self.active.add(decision)
 
-    def undo(self, number: int, who: str) -> None:
-        """Take back the decision that holds on an image; the one before it holds again."""
+    def undo(self, who: str, *numbers: int) -> None:
+        """Take back someone's last decision on images; the one before it holds again."""
         with self.turn:
-            stack = self.active.stacks.get(number)
-            if not stack:
-                raise DataError(f"there is no decision on image {number} to take back")
-            why = f"took back: {stack[-1].action}"
-            self.add(Decision(read_clock(), who, number, "undo", "", why))
+            lines = []
+            for number in dict.fromkeys(numbers):
+                own = self.active.find_own(number, who)
+                if own is None:
+                    raise DataError(f"there is no decision on image {number} to take back by {who}")
+                why = f"took back: {own.action}"
+                lines.append(Decision(read_clock(), who, number, "undo", "", why))
+            self.add(*lines)
 
     def _mend(self) -> None:
         """Cut off a line that was torn by a crash; begin the file if there is none."""
@@ -118,14 +158,24 @@ class DecisionLog:
 
 
 def make_decision(
-    cleaned: CleanedFolder, number: int, action: str, label: str, who: str, *, time: str = ""
+    cleaned: CleanedFolder,
+    number: int,
+    action: str,
+    label: str,
+    who: str,
+    *,
+    time: str = "",
+    note: str = "",
 ) -> Decision:
-    """A decision on one of the issues, checked, with the label that it gives and the reason."""
+    """A decision on one of the issues, checked, with the label that it gives and the reason.
+
+    A note is added to the reason if it says that look-alikes were decided on together.
+    """
     if action not in ACTIONS:
         raise DataError(f"unknown action {action!r}; {did_you_mean(action, ACTIONS)}")
-    if number not in cleaned.issues.index:
+    if number not in cleaned.reviewable.index:
         raise DataError(f"image {number} is not among the issues of {cleaned.folder}")
-    issue = cleaned.issues.loc[number]
+    issue = cleaned.reviewable.loc[number]
     evidence = f"p_noisy {issue.p_noisy:.2f}, confidence {issue.confidence:.2f}"
     if action == "relabel" and label not in cleaned.classes:
         raise DataError(f"{label!r} is not a class; {did_you_mean(label, cleaned.classes)}")
@@ -136,6 +186,8 @@ def make_decision(
         "outside": ("", f"none of the classes, {evidence}"),
         "undo": ("", "took back"),
     }[action]
+    if TOGETHER.fullmatch(note):
+        why = f"{why}; {note}"
     return Decision(time or read_clock(), who, number, action, label, why)
 
 
@@ -159,12 +211,15 @@ def import_decisions(log: DecisionLog, path: Path) -> tuple[int, int]:
     """Add what a page without server exported; how many lines were new, and how many not."""
     known = {decision[:4] for decision in log.lines}
     lines = [
-        make_decision(log.cleaned, line.id, line.action, line.label, line.who, time=line.time)
+        make_decision(
+            *(log.cleaned, line.id, line.action, line.label, line.who),
+            time=line.time,
+            note=line.why,
+        )
         for line in parse_file(path, repair=False)
     ]
     new = [line for line in lines if line[:4] not in known]
-    for line in new:
-        log.add(line)
+    log.add(*new)
     return len(new), len(lines) - len(new)
 
 

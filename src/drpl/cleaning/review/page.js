@@ -8,7 +8,7 @@ const FINDINGS = {
 };
 const VERDICTS = Object.keys(FINDINGS);
 const STATES = {
-  undecided: "undecided", decided: "decided", accept: "accepted", keep: "kept", relabel: "other class", outside: "not any class",
+  undecided: "undecided", unseen: "not decided by you", disagreed: "disagreed", decided: "decided", accept: "accepted", keep: "kept", relabel: "other class", outside: "not any class",
 };
 
 // --- Where the issues come from and the decisions go: a server, or this very page -------------
@@ -37,7 +37,8 @@ class Server {
   }
   issues() { return this.ask("/api/issues"); }
   decisions(since) { return this.ask("/api/decisions?since=" + since); }
-  decide(since, id, action, label) { return this.ask("/api/decide", { since, id, action, label }); }
+  decide(since, ids, action, label) { return this.ask("/api/decide", { since, ids, action, label }); }
+  forecast(ranked) { return this.ask("/api/forecast?ranked=" + ranked); }
   image(id, size) { return `/image/${size}/${id}`; }
 }
 
@@ -54,10 +55,11 @@ class Embedded {
   }
   issues() { return boot.issues; }
   decisions(since) { return { start: since, lines: this.lines.slice(since) }; }
-  decide(since, id, action, label) {
-    const line = { time: new Date().toISOString(), who: $("who").value.trim() || boot.who, id, action, label };
-    this.own.push(line);
-    this.lines.push(line);
+  decide(since, ids, action, label) {
+    const time = new Date().toISOString(), why = ids.length > 1 ? `for ${ids.length} alike at once` : "";
+    const lines = ids.map((id) => ({ time, who: me(), id, action, label, why }));
+    this.own.push(...lines);
+    this.lines.push(...lines);
     let warning = "";
     try {
       localStorage.setItem(this.place, JSON.stringify(this.own));
@@ -67,27 +69,49 @@ class Embedded {
   image(id) { return boot.images[id]; }
   file() {
     const quoted = (text) => /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-    const lines = this.own.map((line) => [line.time, line.who, String(line.id), line.action, line.label, ""].map(quoted).join(","));
+    const lines = this.own.map((line) => [line.time, line.who, String(line.id), line.action, line.label, line.why ?? ""].map(quoted).join(","));
     return ["time,who,id,action,label,why", ...lines, ""].join("\n");
   }
 }
 
 // --- The issues and the decisions on them ------------------------------------------------------
 
-// An undo takes back the last decision on its image; the one before it holds again.
+const me = () => $("who").value.trim() || boot.who;
+
+// Everyone has a decision on an image, the last that was not undone. Of several people's, the
+// latest holds; while they give different labels the image is disputed.
 class Decisions {
   lines = [];
-  stacks = new Map(); // of each image
+  stacks = new Map(); // of each image, everyone's: name -> places of lines in the log
   follow({ start, lines }) {
     for (const line of lines.slice(this.lines.length - start)) { // the others are known
-      const stack = this.stacks.get(line.id) ?? [];
-      if (line.action === "undo") stack.pop(); else stack.push(line);
-      this.stacks.set(line.id, stack);
+      const people = this.stacks.get(line.id) ?? new Map();
+      if (line.action !== "undo") people.set(line.who, [...people.get(line.who) ?? [], this.lines.length]);
+      else if (people.size) {
+        const who = people.has(line.who) ? line.who : this.lines[this.latest(people)].who;
+        people.get(who).pop();
+        if (!people.get(who).length) people.delete(who);
+      }
+      this.stacks.set(line.id, people);
       this.lines.push(line);
     }
   }
-  on(id) { return this.stacks.get(id)?.at(-1); }
-  last() { return this.lines.findLast((line) => this.on(line.id) === line); }
+  latest(people) { return Math.max(...[...people.values()].map((stack) => stack.at(-1))); }
+  everyone(id) { return [...this.stacks.get(id)?.values() ?? []].map((stack) => this.lines[stack.at(-1)]); }
+  on(id) {
+    const people = this.stacks.get(id);
+    return people?.size ? this.lines[this.latest(people)] : undefined;
+  }
+  own(id) { return this.lines[this.stacks.get(id)?.get(me())?.at(-1)]; }
+  disputed(id) { return new Set(this.everyone(id).map((line) => line.label)).size > 1; }
+  // The images of one's last decision: several, if it was on look-alikes.
+  last() {
+    const last = this.lines.findLast((line) => this.own(line.id) === line);
+    const number = (line) => /for (\d+) alike at once$/.exec(line.why ?? "")?.[1];
+    if (!last || !number(last)) return last && [last.id];
+    const together = (line) => line.time === last.time && number(line) === number(last) && this.own(line.id) === line;
+    return this.lines.filter(together).map((line) => line.id);
+  }
 }
 
 const ORDERS = {
@@ -95,6 +119,7 @@ const ORDERS = {
   confidence: (a, b) => (b.confidence ?? -1) - (a.confidence ?? -1),
   class: (a, b) => a.rank - b.rank || VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict),
   id: (a, b) => a.id - b.id,
+  alike: (a, b) => b.mates.length - a.mates.length || a.group - b.group,
 };
 
 class Issues {
@@ -109,13 +134,33 @@ class Issues {
       verdict: cells[place.verdict],
       path: cells[place.path],
       p_noisy: cells[place.p_noisy],
+      ends: [cells[place.p_low], cells[place.p_high]],
+      group: cells[place.group],
       confidence: cells[place.confidence],
       near: { given: cells[place.near_given], suggested: cells[place.near_suggested] },
     }));
-    this.orders = { worst: all };
+    const groups = new Map();
+    for (const row of all) groups.set(row.group, [...row.group < 0 ? [] : groups.get(row.group) ?? [], row]);
+    for (const row of all) row.mates = row.group < 0 ? [row] : groups.get(row.group);
+    this.byId = new Map(all.map((row) => [row.id, row]));
+    this.look = boot.look.map((id) => this.byId.get(id));
+    this.orders = { worst: all.slice(0, boot.listed) }; // behind them: samples to look at that are no issues
+    this.shown = new Set(); // ids that were on a page of the list
+  }
+  // Sort what nobody has seen yet. What was shown keeps its place, what was decided elsewhere goes to the end.
+  rerank(order) {
+    const unseen = order.filter((id) => !this.shown.has(id)), moved = new Set(unseen);
+    const others = this.orders.worst.filter((row) => !moved.has(row.id));
+    this.orders = { worst: [
+      ...others.filter((row) => this.shown.has(row.id)),
+      ...unseen.map((id) => this.byId.get(id)).filter(Boolean),
+      ...others.filter((row) => !this.shown.has(row.id)),
+    ] };
   }
   inState(row, state) {
     const action = this.decisions.on(row.id)?.action;
+    if (state === "unseen") return !this.decisions.own(row.id);
+    if (state === "disagreed") return this.decisions.disputed(row.id);
     return !state || state === (action ? "decided" : "undecided") || state === action;
   }
   select({ class: given, suggested, verdict, state, sort }) {
@@ -125,12 +170,15 @@ class Issues {
   }
   count() {
     const counts = { given: {}, suggested: {}, verdict: {}, state: { undecided: 0, decided: 0 } };
+    const several = new Set(this.decisions.lines.map((line) => line.who)).size > 1
+      || this.decisions.lines.some((line) => line.who !== me());
     const add = (kind, name) => { counts[kind][name] = (counts[kind][name] || 0) + 1; };
     for (const row of this.orders.worst) {
       const action = this.decisions.on(row.id)?.action;
       for (const kind of ["given", "suggested", "verdict"]) add(kind, row[kind]);
       add("state", action ? "decided" : "undecided");
       if (action) add("state", action);
+      if (several) for (const state of ["unseen", "disagreed"]) if (this.inState(row, state)) add("state", state);
     }
     return counts;
   }
@@ -140,11 +188,14 @@ const source = boot.issues ? new Embedded() : new Server();
 const decisions = new Decisions();
 const filters = ["class", "suggested", "verdict", "state", "sort", "size"];
 let issues, rows = [], total = 0, start = 0, chosen = -1, loading = 0;
+let looking = boot.look.length > 0; // at the sample that shows how many labels are wrong
 
 // --- What a decision means ---------------------------------------------------------------------
 
 const wanted = (row) => row.verdict === "outside" ? "not any class" : row.suggested;
 const percent = (share) => share === null ? "unknown" : (100 * share).toFixed(share > 0.995 && share < 1 ? 1 : 0) + "\u00a0%";
+const risk = ({ p_noisy, ends: [low, high] }) => typeof low === "number" && typeof high === "number"
+  ? `${Math.round(100 * low)} to ${percent(high)}` : percent(p_noisy);
 function meant(decision) {
   return { accept: "✓ ", keep: "= ", relabel: "→ ", outside: "✕ " }[decision.action]
     + (decision.action === "outside" ? "not any class" : decision.label);
@@ -174,7 +225,7 @@ function card(row, index) {
   item.setAttribute("role", "option");
   const image = make("img", { loading: "lazy", decoding: "async", width: 256, height: 256 });
   item.append(picture(image, row.id, "small", ""), make("p", { textContent: `${row.given} → ${wanted(row)}` }),
-    make("small", { textContent: `${percent(row.p_noisy)} · ${row.verdict}`, title: "how probable it is that the label is wrong" }), make("div", { className: "mark" }));
+    make("small", { textContent: looking ? "" : `${risk(row)} · ${row.verdict || "not suspected"}`, title: "how probable it is that the label is wrong" }), make("div", { className: "mark" }));
   item.onclick = () => select(index);
   item.ondblclick = () => zoom(true);
   return item;
@@ -184,8 +235,10 @@ function mark(row) {
   const item = $("card-" + row.id);
   if (!item) return;
   const decision = decisions.on(row.id);
-  const text = row.failed ? "not saved" : row.saving ? "saving …" : decision ? meant(decision) : "";
-  item.dataset.state = row.failed ? "failed" : row.saving ? "saving" : decision?.action ?? "";
+  const disputed = decisions.disputed(row.id);
+  const text = row.failed ? "not saved" : row.saving ? "saving …" : !decision ? ""
+    : (disputed ? "≠ " : "") + meant(decision) + (decision.who === me() ? "" : ` (${decision.who})`);
+  item.dataset.state = row.failed ? "failed" : row.saving ? "saving" : disputed ? "disagreed" : decision?.action ?? "";
   item.setAttribute("aria-label", spoken(row) + (text ? `; ${text}` : "; undecided"));
   item.querySelector(".mark").textContent = text;
 }
@@ -193,9 +246,13 @@ function mark(row) {
 function showGrid() {
   const items = [];
   let group = "";
+  const heads = {
+    class: (row) => `${row.given} · ${row.verdict}`,
+    alike: (row) => row.mates.length > 1 ? `${row.mates.length} look alike: ${row.given} → ${wanted(row)}${"\u200b".repeat(row.group % 2)}` : "alone",
+  };
   rows.forEach((row, index) => {
-    const title = `${row.given} · ${row.verdict}`;
-    if ($("sort").value === "class" && title !== group) {
+    const title = looking ? "" : heads[$("sort").value]?.(row) ?? "";
+    if (title !== group) {
       const head = make("li", { className: "group", textContent: title });
       head.setAttribute("role", "presentation");
       items.push(head);
@@ -208,19 +265,23 @@ function showGrid() {
   rows.forEach(mark);
   $("nothing").hidden = rows.length > 0;
   $("grid").hidden = rows.length === 0;
-  $("where").textContent = rows.length ? `${start + 1}–${start + rows.length} of ${total}` : "0 of 0";
+  $("guide").hidden = !looking;
+  $("filters").hidden = looking;
+  $("where").textContent = looking ? `a sample of ${total}` : rows.length ? `${start + 1}–${start + rows.length} of ${total}` : "0 of 0";
   $("back").disabled = start === 0;
-  $("next").disabled = following() >= remaining();
+  $("next").disabled = looking || following() >= remaining();
 }
 
 function showPanel() {
   const row = rows[chosen];
   $("panel").hidden = !row;
   if (!row) return;
-  $("given").textContent = `${row.given} (wrong with ${percent(row.p_noisy)})`;
+  $("given").textContent = looking ? row.given : `${row.given} (wrong with ${risk(row)})`;
   $("proposal").textContent = row.verdict === "outside"
     ? `not any class (nearest: ${row.suggested}, ${percent(row.confidence)})` : `${row.suggested} (${percent(row.confidence)})`;
-  $("finding").textContent = FINDINGS[row.verdict];
+  $("finding").textContent = FINDINGS[row.verdict] ?? "not suspected";
+  for (const id of ["finding", "finding-title"]) $(id).hidden = looking;
+  showAlike(row);
   $("path").textContent = row.path || `image ${row.id}`;
   $("accept").replaceChildren(make("kbd", { textContent: "a" }), ` Accept: ${wanted(row)}`);
   $("accept").title = `Accept: ${wanted(row)}`;
@@ -228,10 +289,28 @@ function showPanel() {
   $("keep").title = `Keep: ${row.given}`;
   const decision = decisions.on(row.id);
   $("stands").hidden = !decision;
-  $("retract").hidden = !decision;
-  $("stands").dataset.state = decision?.action ?? "";
-  if (decision) $("stands").textContent = `${meant(decision)} — ${decision.who}, ${new Date(decision.time).toLocaleString()}`;
+  $("retract").hidden = !decisions.own(row.id);
+  $("stands").dataset.state = decisions.disputed(row.id) ? "disagreed" : decision?.action ?? "";
+  $("stands").textContent = decisions.everyone(row.id)
+    .map((line) => `${meant(line)} — ${line.who}, ${new Date(line.time).toLocaleString()}`).join("\n");
   if (row !== pictured) showPictures(row);
+}
+
+// Those that look like the image and have no decision yet; one key decides on all of them.
+const alike = (row) => row.mates.filter((mate) => mate === row || !decisions.on(mate.id) && !mate.saving);
+
+function showAlike(row) {
+  const all = looking ? [row] : alike(row);
+  $("alike").hidden = all.length < 2;
+  if (all.length < 2) return;
+  $("alike-title").textContent = `${all.length - 1} more ${all.length > 2 ? "look" : "looks"} like this; for all ${all.length}:`;
+  $("all-accept").lastChild.textContent = ` ${wanted(row)}`;
+  $("all-keep").lastChild.textContent = ` keep ${row.given}`;
+  $("all-outside").hidden = row.verdict === "outside"; // that is what is suggested
+  const mates = all.filter((mate) => mate !== row).slice(0, 8);
+  if (showAlike.ids === mates.map((mate) => mate.id).join()) return;
+  showAlike.ids = mates.map((mate) => mate.id).join();
+  $("mates").replaceChildren(...mates.map((mate) => picture(make("img", { loading: "lazy" }), mate.id, "small", spoken(mate))));
 }
 
 // Who runs through the images needs none of those beside them, and decisions must not queue behind them.
@@ -275,7 +354,8 @@ function showFilters() {
   const counts = issues.count();
   const fill = (id, names, kind, title = (name) => name) => {
     const select = $(id), value = select.value;
-    const options = names.filter((name) => counts[kind][name] || name === value)
+    // Every state can be asked for: decisions since the page was loaded may have brought it about.
+    const options = names.filter((name) => counts[kind][name] || name === value || kind === "state")
       .map((name) => make("option", { value: name, textContent: `${title(name)} (${counts[kind][name] || 0})` }));
     select.replaceChildren(make("option", { value: "", textContent: "all" }), ...options);
     select.value = value;
@@ -303,28 +383,54 @@ function tell(text, failed = false) {
 const following = () => start + rows.filter((row) => issues.inState(row, $("state").value)).length;
 const remaining = () => total - rows.filter((row) => !issues.inState(row, $("state").value)).length;
 
-async function load(from, last = false) {
+// Keys pressed while a page loads wait for it and mean its cards; if it does not come they mean nothing.
+const waiting = [];
+let turning = 0;
+async function hold(work) {
+  turning++;
+  const come = await work();
+  turning--;
+  if (!turning && come === false) waiting.length = 0;
+  while (!turning && waiting.length) waiting.shift()();
+  return come;
+}
+function whenTurned(act) { if (turning) waiting.push(act); else act(); }
+
+const load = (from, last = false) => hold(() => fetchPage(from, last));
+
+// Gives false where there is no new page.
+async function fetchPage(from, last) {
   const turn = ++loading;
   await settled();
   try {
     const [content, log] = await Promise.all([issues ? undefined : source.issues(), source.decisions(decisions.lines.length)]);
     decisions.follow(log);
-    if (content) issues = new Issues(content, decisions);
+    if (content) {
+      issues = new Issues(content, decisions);
+      await refresh(); // an order that was learnt before holds from the first page on
+      looking = undecidedLooks().length > 0;
+    }
   } catch (error) {
-    return tell(error.message, true);
+    tell(error.message, true);
+    return false;
   }
-  if (turn !== loading) return; // another page was asked for meanwhile
+  if (turn !== loading) return true; // another page was asked for meanwhile
   const query = Object.fromEntries(filters.map((name) => [name, $(name).value]));
-  const found = issues.select(query), size = Number(query.size);
+  const found = looking ? issues.look : issues.select(query), size = looking ? found.length : Number(query.size);
   total = found.length;
   start = Math.max(0, from);
-  if (start >= total && start > 0) return load(start - size, true);
+  if (start >= total && start > 0) return fetchPage(start - size, true);
   rows = found.slice(start, start + size);
-  for (const row of rows) row.failed = false;
+  for (const row of rows) {
+    row.failed = false;
+    if (!looking) issues.shown.add(row.id);
+  }
   showProgress();
   showFilters();
   showGrid();
-  select(last ? rows.length - 1 : 0);
+  showForecast();
+  select(last ? rows.length - 1 : looking ? rows.findIndex((row) => !decisions.on(row.id)) : 0);
+  return true;
 }
 
 function select(index) {
@@ -337,23 +443,27 @@ function select(index) {
     item.setAttribute("aria-selected", "true");
     item.tabIndex = 0;
     if (top === window || document.hasFocus()) { // inside a report nothing moves before its reader comes
-      if (!$("zoom").open) item.focus({ preventScroll: true });
+      if (!$("zoom").open && !filters.includes(document.activeElement.id)) item.focus({ preventScroll: true });
       item.scrollIntoView({ block: "nearest" });
     }
   }
   showPanel();
 }
 
-async function turnPage(way) {
-  await settled();
-  if (way > 0 && following() < remaining()) load(following());
-  if (way < 0 && start > 0) load(start - Number($("size").value));
+function turnPage(way) {
+  return hold(async () => {
+    await settled();
+    if (looking) return way > 0 ? endLook() : false;
+    if (way > 0 && following() < remaining()) return load(following());
+    if (way < 0 && start > 0) return load(start - Number($("size").value));
+    return false;
+  });
 }
 
 function move(step) {
   const index = chosen + step;
   if (index >= rows.length && step === 1) turnPage(1);
-  else if (index < 0 && step === -1 && start > 0) load(start - Number($("size").value), true);
+  else if (index < 0 && step === -1 && start > 0 && !looking) load(start - Number($("size").value), true);
   else if (index >= 0 && index < rows.length) select(index);
 }
 
@@ -381,56 +491,179 @@ function sent(after, work) {
   return done;
 }
 
-async function write(id, action, label) {
-  const answer = await source.decide(decisions.lines.length, id, action, label);
+async function write(ids, action, label) {
+  const answer = await source.decide(decisions.lines.length, ids, action, label);
   decisions.follow(answer);
   showProgress();
+  refresh();
   if (answer.warning) tell(answer.warning, true);
 }
 
-function decide(action, label) {
+function decide(action, label, all = rows.slice(chosen, chosen + 1)) {
   const row = rows[chosen];
   if (!row) return;
-  row.saving = true;
-  row.failed = false;
-  mark(row);
-  trail.push(row.id);
-  row.last = sent([barrier, row.last], async () => {
+  const ids = all.map((one) => one.id);
+  for (const one of all) Object.assign(one, { saving: true, failed: false });
+  all.forEach(mark);
+  trail.push(ids);
+  const done = sent([barrier, ...all.map((one) => one.last)], async () => {
     try {
-      await write(row.id, action, { accept: row.suggested, keep: row.given, relabel: label }[action] ?? "");
+      await write(ids, action, { accept: row.suggested, keep: row.given, relabel: label }[action] ?? "");
+      if (all.length > 1) tell(`Decided for all ${all.length}; u takes it back`);
     } catch (error) {
-      trail.splice(trail.lastIndexOf(row.id), 1);
-      row.failed = !decisions.on(row.id);
+      trail.splice(trail.lastIndexOf(ids), 1);
+      for (const one of all) one.failed = !decisions.own(one.id);
       tell(`Not saved: ${error.message}`, true);
     }
-    row.saving = false;
-    mark(row);
-    if (rows[chosen] === row) showPanel();
-    $("next").disabled = following() >= remaining();
+    for (const one of all) one.saving = false;
+    all.forEach(mark);
+    if (rows[chosen]) showPanel();
+    $("next").disabled = looking || following() >= remaining();
   });
-  if (chosen + 1 < rows.length) select(chosen + 1);
+  for (const one of all) one.last = done;
+  const next = rows.findIndex((other, k) => k > chosen && !all.includes(other));
+  if (next > 0) select(next);
   else turnPage(1);
 }
 
 function undo(id) {
   barrier = sent([settled()], async () => {
-    const last = id ?? trail.findLast((other) => decisions.on(other)) ?? decisions.last()?.id;
-    if (last === undefined) return tell("There is nothing to undo.");
+    const own = (ids) => ids.filter((other) => decisions.own(other));
+    const last = own(id === undefined ? trail.findLast((ids) => own(ids).length) ?? decisions.last() ?? [] : [id]);
+    if (!last.length) return tell("There is nothing of yours to undo.");
     try {
       await write(last, "undo", "");
     } catch (error) {
       return tell(`Not undone: ${error.message}`, true);
     }
-    if (trail.includes(last)) trail.splice(trail.lastIndexOf(last), 1);
-    tell(`Undone: image ${last}`);
-    const index = rows.findIndex((row) => row.id === last);
-    if (index < 0) return;
-    mark(rows[index]);
-    select(index);
+    const place = trail.findLastIndex((ids) => ids.includes(last[0]));
+    if (place >= 0) trail.splice(place, 1);
+    tell(last.length > 1 ? `Undone: all ${last.length} images` : `Undone: image ${last[0]}`);
+    rows.forEach(mark);
+    const index = rows.findIndex((row) => last.includes(row.id));
+    if (index >= 0) select(index);
+    else if (rows[chosen]) showPanel();
   });
 }
 
-const accept = () => decide(rows[chosen]?.verdict === "outside" ? "outside" : "accept");
+const suggestion = () => rows[chosen]?.verdict === "outside" ? "outside" : "accept";
+const accept = () => decide(suggestion());
+const forAll = (action) => rows[chosen] && !looking && decide(action, undefined, alike(rows[chosen]));
+
+// --- What the decisions say of all labels --------------------------------------------------------
+
+let forecast, ranked = 0, asking, stale = false;
+function refresh() {
+  if (!source.forecast) return undefined;
+  stale = true;
+  asking ??= (async () => {
+    while (stale) { // what is decided meanwhile is asked for once more
+      stale = false;
+      try {
+        forecast = await source.forecast(ranked);
+      } catch { break; } // a decision will tell that the server is gone
+      if (forecast.order) {
+        ranked = forecast.ranked;
+        issues.rerank(forecast.order);
+      }
+      showForecast();
+    }
+    asking = undefined;
+  })();
+  return asking;
+}
+
+const undecidedLooks = () => issues.look.filter((row) => !decisions.on(row.id));
+function endLook() {
+  const left = undecidedLooks();
+  if (left.length) {
+    tell(`${left.length} of the sample ${left.length > 1 ? "are" : "is"} still undecided.`);
+    select(rows.indexOf(left[0]));
+    return false;
+  }
+  looking = false;
+  tell("Thank you. Now the list, the most doubtful first.");
+  return load(0);
+}
+function setLooking(on) {
+  looking = on;
+  load(0);
+}
+
+const many = (count) => Math.round(count).toLocaleString("en");
+function ofHundred([, low, high]) {
+  const [from, to] = [Math.floor(100 * low), Math.ceil(100 * high)];
+  return from < 1 ? `at most ${to} of 100` : from === to ? `about ${to} of 100` : `between ${from} and ${to} of 100`;
+}
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+function showForecast() {
+  const done = boot.look.length - undecidedLooks().length;
+  $("guide-text").textContent = `First a look at ${boot.look.length} images, drawn over all scores: two minutes that show how many labels are wrong. ${done} done.`;
+  $("first").hidden = looking || done === boot.look.length;
+  $("first").textContent = `Look at ${boot.look.length} (${done} done)`;
+  if (!forecast) return;
+  const { rate, precision, left, upcoming, looked, few, next, agreement } = forecast;
+  $("insight").hidden = false;
+  $("rate").textContent = rate ? `${capital(ofHundred(rate))} labels are wrong` : "Nobody knows yet how many labels are wrong";
+  $("rate-source").textContent = precision ? `by ${looked} decisions on a random sample` : rate ? "as the networks estimate it" : "";
+  $("precision").textContent = precision ? `In the list: ${ofHundred(precision)}.` : "";
+  $("left").textContent = left && precision ? `Still undecided: about ${many(left[0])} wrong labels (${many(left[1])} to ${many(left[2])}).` : "";
+  const stop = upcoming !== null && upcoming < few;
+  $("upcoming").textContent = looking || upcoming === null ? "" : stop
+    ? `A place to stop: the next ${next} of the list should hold fewer than ${few} wrong labels.`
+    : `The next ${next} of the list should hold about ${many(upcoming)} wrong labels.`;
+  $("upcoming").classList.toggle("stop", stop);
+  $("agreement").textContent = agreement.map((pair) => `${pair.first} and ${pair.second} agree on ${pair.same} of ${pair.both}`
+    + (pair.kappa === null ? "" : ` (Cohen’s kappa ${pair.kappa.toFixed(2)})`)).join("; ");
+  drawScale($("scale"), [["networks", boot.rate], ["you", precision ? rate : null]]);
+  drawCurve($("curve"), forecast);
+}
+
+function draw(tag, attributes, text = "") {
+  const element = document.createElementNS("http:\u002f/www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.textContent = text;
+  return element;
+}
+
+// The share of wrong labels as the networks and as people see it, each with its interval.
+function drawScale(svg, sources) {
+  const known = sources.filter(([, rate]) => rate);
+  svg.toggleAttribute("hidden", !known.length);
+  const most = Math.min(1, Math.max(0.1, ...known.map(([, rate]) => Math.ceil(rate[2] * 10 + 0.2) / 10)));
+  const x = (share) => 62 + 150 * Math.min(1, share / most), parts = [];
+  for (const tick of [0, most / 2, most]) {
+    parts.push(draw("line", { x1: x(tick), x2: x(tick), y1: 6, y2: 46, class: "tick" }));
+    parts.push(draw("text", { x: x(tick), y: 60, "text-anchor": "middle" }, `${+(100 * tick).toFixed(1)} %`));
+  }
+  known.forEach(([name, rate], k) => {
+    const y = 15 + 20 * k;
+    parts.push(draw("text", { x: 54, y: y + 4, "text-anchor": "end" }, name));
+    parts.push(draw("line", { x1: x(rate[1]), x2: Math.max(x(rate[2]), x(rate[1]) + 2), y1: y, y2: y, class: "range " + name }));
+    parts.push(draw("circle", { cx: x(rate[0]), cy: y, r: 4, class: name }));
+  });
+  svg.setAttribute("aria-label", known.map(([name, rate]) => `${name}: ${ofHundred(rate)} labels are wrong`).join("; "));
+  svg.replaceChildren(...parts);
+}
+
+// How many wrong labels the next images hold, along what is left of the list.
+function drawCurve(svg, { curve, few, next }) {
+  svg.toggleAttribute("hidden", looking || curve.length < 2);
+  if (curve.length < 2) return;
+  const end = curve.at(-1)[0] || 1, most = Math.max(few * 2, ...curve.map(([, count]) => count));
+  const x = (place) => 30 + 180 * place / end, y = (count) => 46 - 40 * count / most;
+  const line = curve.map(([place, count]) => `${x(place).toFixed(1)},${y(count).toFixed(1)}`).join(" ");
+  svg.setAttribute("aria-label", `Wrong labels expected in the next ${next} images: ${many(curve[0][1])} now, ${many(curve.at(-1)[1])} at the end of the list`);
+  svg.replaceChildren(
+    draw("polygon", { points: `${x(0)},46 ${line} ${x(end)},46`, class: "area" }),
+    draw("polyline", { points: line, class: "curve" }),
+    draw("line", { x1: 30, x2: 210, y1: y(few), y2: y(few), class: "few" }),
+    draw("text", { x: 26, y: 11, "text-anchor": "end" }, many(most)),
+    draw("text", { x: 26, y: 49, "text-anchor": "end" }, "0"),
+    draw("text", { x: 30, y: 60 }, `wrong of the next ${next}, down the list`),
+  );
+}
 
 // --- The list of classes ---------------------------------------------------------------------------
 
@@ -456,8 +689,11 @@ function point(index) {
   $("choices").children[active]?.scrollIntoView({ block: "nearest" });
   $("wanted").setAttribute("aria-activedescendant", matches.length ? "choice-" + active : "");
 }
-function choose() {
+let choosing; // the images that the class is for
+function choose(all = rows.slice(chosen, chosen + 1)) {
   if (!rows[chosen]) return;
+  choosing = all;
+  $("chooser-title").textContent = all.length > 1 ? `Which class are all ${all.length}?` : "Which class is it?";
   $("wanted").value = "";
   offer();
   $("chooser").showModal();
@@ -465,7 +701,7 @@ function choose() {
 }
 function take(index) {
   $("chooser").close();
-  if (matches[index] !== undefined) decide("relabel", matches[index]);
+  if (matches[index] !== undefined) decide("relabel", matches[index], choosing);
 }
 $("wanted").oninput = offer;
 $("wanted").onkeydown = (event) => {
@@ -493,7 +729,19 @@ for (const id of ["zoom", "chooser"]) $(id).addEventListener("close", () => sele
 
 // --- Keys and buttons --------------------------------------------------------------------------------
 
-const once = { a: accept, k: () => decide("keep"), o: choose, n: () => decide("outside"), u: () => undo(), z: () => zoom(), "?": help };
+// What was typed for the list of classes before it could open.
+function type(key) {
+  if (key === "Enter") return take(active);
+  if (key.length > 1) return;
+  $("wanted").value += key;
+  offer();
+}
+
+const together = {
+  a: () => forAll(suggestion()), k: () => forAll("keep"), n: () => forAll("outside"),
+  o: () => rows[chosen] && !looking && choose(alike(rows[chosen])),
+};
+const once = { a: accept, k: () => decide("keep"), o: () => choose(), n: () => decide("outside"), u: () => undo(), z: () => zoom(), "?": help };
 const again = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), ArrowDown: () => lines(1), ArrowUp: () => lines(-1),
   PageDown: () => turnPage(1), PageUp: () => turnPage(-1),
@@ -502,24 +750,44 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("chooser").open) return;
   if (event.target.matches("input, select")) return;
   if ($("help").open && event.key !== "?") return;
-  const single = event.repeat ? undefined : once[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  const act = single ?? again[event.key] ?? (event.key === "Enter" && event.target.matches(".card") ? () => zoom() : undefined);
-  if (!act) return;
-  event.preventDefault();
-  act();
+  const { key } = event;
+  const letter = key.length === 1 ? key.toLowerCase() : key;
+  const single = event.repeat ? undefined : event.shiftKey && together[letter] || once[letter];
+  const act = single ?? again[key] ?? (key === "Enter" && event.target.matches(".card") ? () => zoom() : undefined);
+  if (!act && !turning) return;
+  if (act) event.preventDefault();
+  whenTurned(() => { if ($("chooser").open) type(key); else act?.(); });
 });
 
 Object.entries({
-  accept, keep: () => decide("keep"), relabel: choose, outside: () => decide("outside"), undo: () => undo(),
+  accept, keep: () => decide("keep"), relabel: () => choose(), outside: () => decide("outside"), undo: () => undo(),
   retract: () => undo(rows[chosen]?.id), look: () => zoom(true), zoom: () => zoom(false),
-  helper: help, enough: help, back: () => turnPage(-1), next: () => turnPage(1),
-}).forEach(([id, act]) => { $(id).onclick = act; });
-for (const id of filters) $(id).onchange = () => load(0);
+  "all-accept": together.a, "all-keep": together.k, "all-other": together.o, "all-outside": together.n,
+  first: () => setLooking(true), skip: () => setLooking(false), helper: help, enough: help, back: () => turnPage(-1), next: () => turnPage(1),
+}).forEach(([id, act]) => { $(id).onclick = () => whenTurned(act); });
+
+// After a choice the keys are for the images again, at once. Who walks a closed list by arrows has
+// not chosen before Enter.
+for (const id of filters) {
+  let walking = false;
+  const leave = () => { $(id).blur(); select(chosen); };
+  $(id).onfocus = $(id).onpointerdown = () => { walking = false; };
+  $(id).onkeydown = ({ key }) => {
+    if (key === "Enter" && walking) leave();
+    walking = key.startsWith("Arrow");
+  };
+  $(id).onchange = () => {
+    if (!walking) leave();
+    load(0);
+  };
+}
 addEventListener("resize", () => rows[chosen] && $("card-" + rows[chosen].id)?.scrollIntoView({ block: "nearest" }));
 
 $("name").textContent = boot.name;
 document.title = `Review ${boot.name}`;
+$("insight").open = innerWidth > 760;
 if (source instanceof Embedded) {
+  $("without").hidden = false;
   $("save").hidden = $("namer").hidden = false;
   $("who").value = boot.who;
   $("how").textContent = "Decisions stay in this browser until you download them; take the file in with drpl review DIR --import decisions.csv.";

@@ -13,12 +13,16 @@ import pandas as pd
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.decision_log import read_decisions
+from drpl.cleaning.review.forecast import FEW, NEXT, Forecast, read_rate
 from drpl.cleaning.review.thumbnails import encode_file
 from drpl.files import write_atomic
 
 MOST = 2000  # issues on a page without server
 SIDE, NEAR_SIDE = 224, 96  # pixels of its images, and of those they are compared with
-SHOWN = ["path", "p_noisy", "confidence", "verdict", "near_given", "near_suggested"]
+SHOWN = [
+    *("path", "p_noisy", "p_low", "p_high", "confidence", "verdict"),
+    *("near_given", "near_suggested", "group"),
+]
 
 
 @cache
@@ -53,20 +57,37 @@ def fill_page(head: str, data: dict[str, Any]) -> str:
 
 def describe(cleaned: CleanedFolder, who: str) -> dict[str, Any]:
     """What the page must know before it asks for anything."""
-    return {"name": cleaned.folder.resolve().name, "classes": list(cleaned.classes), "who": who}
+    return {
+        "name": cleaned.folder.resolve().name,
+        "classes": list(cleaned.classes),
+        "who": who,
+        "samples": len(cleaned.samples),
+        "listed": len(cleaned.issues),
+        "look": cleaned.look.index.tolist(),
+        "rate": read_rate(cleaned),
+    }
 
 
 def encode_issues(cleaned: CleanedFolder, most: int | None = None) -> str:
     """The issues as JSON, worst first, their classes by number: 100,000 are about 15 MB.
 
-    The page filters, sorts and counts them itself, with and without a server.
+    The page filters, sorts and counts them itself, with and without a server. After them come
+    samples to look at that are no issues, unless only the worst are wanted.
     """
-    issues, numbers = cleaned.issues[:most], pd.Index(cleaned.classes)
+    issues = cleaned.reviewable if most is None else cleaned.issues[:most]
+    numbers = pd.Index(cleaned.classes)
     labels = {
         name: numbers.get_indexer(pd.Index(issues[f"{name}_label"]))
         for name in ("given", "suggested")
     }
     return str(issues[SHOWN].assign(**labels).to_json(orient="split"))
+
+
+def encode_forecast(forecast: Forecast) -> dict[str, Any]:
+    """What the page shows of a forecast."""
+    fields = ("looked", "decided", "found", "rate", "precision", "left", "ranked", "curve")
+    about = {name: getattr(forecast, name) for name in fields}
+    return about | {"upcoming": forecast.upcoming, "next": NEXT, "few": FEW}
 
 
 def write_page(cleaned: CleanedFolder, out: Path, who: str) -> int:
@@ -82,6 +103,7 @@ def build_standalone(cleaned: CleanedFolder, who: str) -> str:
     sides = dict.fromkeys(map(int, near), NEAR_SIDE) | dict.fromkeys(issues.index.tolist(), SIDE)
     images = {number: encode_file(cleaned.image(number), side) for number, side in sides.items()}
     data = describe(cleaned, who) | {
+        "look": [],  # what it is for, a forecast, needs a server
         "key": cleaned.fingerprint,  # keeps the decisions on one page apart from another's
         "issues": json.loads(encode_issues(cleaned, MOST)),
         "decisions": [

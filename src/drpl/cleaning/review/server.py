@@ -4,6 +4,7 @@ import json
 import secrets
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,16 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from drpl.cleaning.review.agreement import measure_agreement
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision
-from drpl.cleaning.review.page import build_policy, describe, encode_issues, fill_page
+from drpl.cleaning.review.forecast import Forecaster
+from drpl.cleaning.review.page import (
+    build_policy,
+    describe,
+    encode_forecast,
+    encode_issues,
+    fill_page,
+)
 from drpl.cleaning.review.thumbnails import encode_file
 from drpl.data.wordnet import parse_whole
 from drpl.errors import ConfigError, DataError, DrplError, StorageError
@@ -30,7 +39,8 @@ from drpl.files import digest
 
 HOSTS = ["127.0.0.1", "localhost"]  # another name that leads here is another site's
 SIDES = {"small": 256, "large": 1600}  # pixels a side
-LONGEST = 10_000  # bytes of a request
+LONGEST = 50_000  # bytes of a request: the ids of a large group
+FIELDS = ("action", "label")
 HEADERS = {
     "Content-Security-Policy": f"{build_policy()}; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'",
@@ -108,6 +118,7 @@ class ReviewAPI:
     def __init__(self, log: DecisionLog, who: str, auth: Auth) -> None:
         self.log, self.who, self.auth = log, who, auth
         self.cleaned = log.cleaned
+        self.forecaster, self.learning = Forecaster(log.cleaned), threading.Lock()
         self.issues = encode_issues(log.cleaned)  # once: they do not change
 
     async def show_page(self, request: Request) -> Response:
@@ -138,18 +149,37 @@ class ReviewAPI:
     async def decide(self, request: Request) -> Response:
         """Take a decision, or take one back; the answer means that it is on the disk."""
         asked = await _read_body(request)
-        number, action, label = (asked.get(key) for key in ("id", "action", "label"))
+        numbers, action, label = asked.get("ids", [asked.get("id")]), *map(asked.get, FIELDS)
         since = asked.get("since", 0)
-        if type(number) is not int or type(since) is not int or not isinstance(action, str):
-            raise DataError("wanted are an id and an action, and since as a number")
+        if not isinstance(numbers, list) or not numbers or not isinstance(action, str):
+            raise DataError("wanted are an id, or several, and an action")
+        if any(type(number) is not int for number in (*numbers, since)):
+            raise DataError("ids and since must be whole numbers")
         if not isinstance(label, str | None):
             raise DataError("the label must be a text")
         if action == "undo":
-            await run_in_threadpool(self.log.undo, number, self.who)
+            await run_in_threadpool(self.log.undo, self.who, *numbers)
         else:
-            decision = make_decision(self.cleaned, number, action, label or "", self.who)
-            await run_in_threadpool(self.log.add, decision)
+            note = f"for {len(numbers)} alike at once" if len(numbers) > 1 else ""
+            lines = [
+                make_decision(self.cleaned, number, action, label or "", self.who, note=note)
+                for number in dict.fromkeys(numbers)
+            ]
+            await run_in_threadpool(self.log.add, *lines)
         return self._answer(max(0, since))
+
+    def forecast(self, request: Request) -> Response:
+        """What the decisions say of all samples; the order of the list where the page's is old."""
+        ranked = parse_whole(request.query_params.get("ranked", "0"))
+        with self.learning:
+            found = self.forecaster.learn(self.log.active.by_image())
+        order = {"order": found.order} if found.ranked != ranked else {}
+        return JSONResponse(encode_forecast(found) | order | self._describe_people())
+
+    def _describe_people(self) -> dict[str, Any]:
+        """Who agrees with whom."""
+        pairs = measure_agreement(self.log.active)
+        return {"agreement": [pair._asdict() for pair in pairs]}
 
     def _answer(self, since: int) -> Response:
         lines = [line._asdict() for line in self.log.lines[since:]]
@@ -227,6 +257,7 @@ def build_server(log: DecisionLog, who: str, auth: Auth) -> uvicorn.Server:
             Route("/api/issues", api.list_issues),
             Route("/api/decisions", api.list_decisions),
             Route("/api/decide", api.decide, methods=["POST"]),
+            Route("/api/forecast", api.forecast),
             Route("/image/{size}/{id:int}", api.show_image),
         ],
         middleware=[
