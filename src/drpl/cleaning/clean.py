@@ -11,15 +11,16 @@ summary.md, report.html.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from drpl.cleaning import tables
-from drpl.cleaning.estimate import Rate, estimate_rate
+from drpl.cleaning.estimate import Rate
 from drpl.cleaning.folder import (
     ISSUES,
     LISTS,
@@ -38,7 +39,9 @@ from drpl.cleaning.review.carry_over import carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
+from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
+from drpl.detection.left_out import predict_left_out
 from drpl.errors import RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.report.page import report
@@ -160,16 +163,16 @@ def _write_results(
     folder: Path, source: str, choice: Choice, judgements: list[Judgement], seed: int
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
-    train, merged = choice.data.train, merge(judgements)
-    rate = estimate_rate(judgements, seed)
-    result = tables.write_judgement(folder, merged, train, rate)
-    issues = tables.build_issues(merged, train, rate)
+    train, merged = choice.data.train, merge(judgements, _leave_out(choice.data))
+    rate = merged.rate
+    result = tables.write_judgement(folder, merged, train)
+    issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
     root = _find_root(source) if train.paths else None
     write_issues(folder, issues)
     write_about(folder, source, root, train.classes)
     chosen = torch.tensor(draw_look(CleanedFolder.load(folder, look=False), seed))
-    look = tables.build_issues(merged, train, rate, chosen)
+    look = tables.build_issues(merged, train, chosen)
     write_issues(folder, look, LOOK)
     matrix = tables.write_matrix(folder, train, merged)
     pictures = train.images if len(train.images.shape) == 3 else train.pictures
@@ -179,7 +182,7 @@ def _write_results(
         "seed": seed,
         "repeats": len(judgements),
         "samples": len(train),
-        "noise rate": {"value": rate.value, "low": rate.low, "high": rate.high},
+        "noise rate": asdict(rate),
         "issues": len(issues),
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
         "classes": tables.count_by_class(train, merged),
@@ -191,6 +194,18 @@ def _write_results(
     report([result], folder / "report.html", sections=sections, images=root)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
+
+
+def _leave_out(data: DatasetSplits) -> Tensor | None:
+    """What a linear classifier says of each vector without its label; of pixels it says little."""
+    if len(data.train.images.shape) != 1:
+        return None
+    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
+    train = data.train
+    found = predict_left_out(
+        lambda index: (train.images.load(index) - mean) / std, train.labels, len(train.classes)
+    )
+    return found.scores
 
 
 def _find_root(source: str) -> Path | None:

@@ -1,25 +1,33 @@
-"""How much of the data is wrong, and what is mistaken for what.
+"""How much of the data is wrong, from below, from above, and in between.
 
-Let n be the share of wrong labels and e the networks' own error. A network then contradicts a label
-with probability q = n (1 - e / (C - 1)) + (1 - n) e, so that
+Predictions that have not seen a label contradict it for two reasons: the label is wrong, or the
+prediction is. No data set tells the two apart by itself; this is what can be known.
 
-    n = (q - e) / (1 - e - e / (C - 1))
+**At least.** Among the SURE share of the samples on which the classifier is surest it hardly errs.
+Of k contradictions among these n, the lower end of Jeffreys' interval for k / n is taken, less the
+classifier's own error there by its calibrated probabilities. If noise does not depend on the image,
+that share is the noise rate itself; if people err where images are hard, it is less.
 
-Nobody knows e. Two networks that err independently differ in about d = 2 e of the samples; if they
-make the same errors, e is larger than d / 2. The estimate takes e = d / 2, the ends of the
-interval e = d and e = 0, each with what samples drawn anew add.
+**At most.** If the classifier never erred, every contradiction would be a wrong label: the upper
+end of Jeffreys' interval for the share of all samples that are contradicted.
+
+**Most likely.** Let u be a sample's rank by doubt, 0 the surest and 1 the least sure. Where the
+classifier errs little (u < SEEN) one sees how contradictions beyond its own error grow with u. A
+straight line a + b u through them, by least squares, is continued to u = 1; its mean a + b / 2 is
+the estimate, where it lies between the two ends. Noise that is the same everywhere has b = 0.
 """
 
 from dataclasses import dataclass
-from itertools import combinations
 
+import numpy as np
 import torch
+from scipy.stats import beta
 from torch import Tensor
 
-from drpl.cleaning.judge import OUTSIDE, Judgement
-from drpl.randomness import rng
+from drpl.detection.noise_model import NoiseModel, rank_doubt
 
-DRAWS = 500  # of the samples, with replacement
+SURE = 0.2  # share of the samples whose predictions are trusted
+SEEN = 0.4  # share of the samples that show how noise grows with doubt
 TAIL = 0.025  # on either side of the interval
 
 
@@ -32,46 +40,31 @@ class Rate:
     high: float
 
 
-def estimate_rate(runs: list[Judgement], seed: int) -> Rate:
-    """The share of wrong labels; several runs add how far seeds differ."""
-    classes = runs[0].probs.shape[1]
-    tables = [_collect_signs(run) for run in runs]
-    middle = float(torch.stack([_solve_rates(table, classes) for table in tables]).mean(0)[1])
-    draws = rng(seed, "noise rate")
-    samples = len(runs[0].given)
-    redrawn = []
-    for _ in range(DRAWS):
-        table = tables[int(torch.randint(len(tables), (), generator=draws))]
-        again = torch.randint(samples, (samples,), generator=draws)
-        redrawn.append(_solve_rates(table[:, again], classes))
-    low, _, high = torch.cat(redrawn, 1)
-    ends = float(low.quantile(TAIL)), float(high.quantile(1 - TAIL))
-    return Rate(middle, min(middle, max(0.0, ends[0])), max(middle, min(1.0, ends[1])))
+def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
+    """The share of wrong labels among all samples, or among some of them."""
+    every = torch.arange(len(model.labels)) if index is None else index
+    scores, labels = model.scores[every], model.labels[every]
+    contradicted = (scores.argmax(1) != labels).double()
+    error = 1 - model.probs[every].amax(1)
+    doubt = rank_doubt(scores)
+    sure = doubt <= SURE
+    low = _bound(contradicted[sure], TAIL) - float(error[sure].mean())
+    high = _bound(contradicted, 1 - TAIL)
+    value = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
+    low = max(0.0, min(low, high))
+    return Rate(min(max(value, low), high), low, high)
 
 
-def _collect_signs(run: Judgement) -> Tensor:
-    """For each sample: the share of networks that contradict its label, that of pairs of networks
-    which differ, and whether it looks like no class though its label was not contradicted. [3, N]
-    """
-    pairs = [(a != b).float() for a, b in combinations(run.votes, 2)]
-    against = run.against / len(run.votes)
-    hidden = (run.outlier_score >= OUTSIDE).float() * (1 - against)
-    return torch.stack([against, torch.stack(pairs).mean(0), hidden])
+def _bound(hits: Tensor, quantile: float) -> float:
+    """An end of Jeffreys' interval for the probability of a hit."""
+    count, total = float(hits.sum()), len(hits)
+    return float(beta.ppf(quantile, count + 0.5, total - count + 0.5))
 
 
-def _solve_rates(signs: Tensor, classes: int) -> Tensor:
-    """The lowest, the likely and the highest noise rate. [3, 1]"""
-    against, differ, hidden = signs.mean(1, keepdim=True)
-    contradicted = torch.stack([against, against + hidden / 2, against + hidden])
-    error = torch.stack([differ, differ / 2, torch.zeros_like(differ)])
-    share = (contradicted - error) / (1 - error - error / (classes - 1)).clamp(min=1e-3)
-    return share.clamp(0, 1)
-
-
-def estimate_truth(run: Judgement) -> tuple[Tensor, Tensor]:
-    """The true class of every sample as far as one knows, and whether it belongs to any. [N]
-
-    A label that is no issue is taken as true, for an issue the suggestion is.
-    """
-    labels = torch.where(run.issues, run.best[1], run.given)
-    return labels, ~(run.issues & (run.outlier_score >= OUTSIDE))
+def _continue_line(doubt: Tensor, excess: Tensor) -> float:
+    """The mean over all doubts of a line that is fitted where doubt is small."""
+    seen = (doubt <= SEEN).numpy()
+    if seen.sum() < 3:
+        return float(excess.mean())
+    slope, offset = np.polyfit(doubt.numpy()[seen], excess.numpy()[seen], 1)
+    return float(offset + slope / 2)

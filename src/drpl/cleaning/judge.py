@@ -1,9 +1,11 @@
-"""What the networks of a finished run, taken together, say of every label.
+"""What is known of every label: by the networks of the runs, and by predictions that left it out.
 
-DRPL trains three networks from scratch: by relabelling, on the first split, on the second. A
-label that all three contradict is an issue; no threshold is needed for that. Whether such an image
-belongs to another class or to none shows in how sure they are and in how far it lies, in the
-features of the last one, from images that nobody doubts.
+DRPL's losses, averaged over seeds, and the noise model's posterior each put the samples into an
+order; the mean of their ranks is the order of the list. How probable a wrong label is, is the
+posterior at that place, with odds moved such that its mean is the estimated rate. A label that is
+more probably wrong than right is an issue. Whether such an image belongs to another class or to
+none shows in how sure the networks are and in how far it lies, in the features of the model, from
+images that nobody doubts.
 """
 
 from dataclasses import dataclass
@@ -16,10 +18,11 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
+from drpl.cleaning.estimate import Rate, estimate_rate
 from drpl.data.images import Images
 from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
-from drpl.detection.mixture import BetaMixture
+from drpl.detection.noise_model import NoiseModel
 from drpl.files import read_arrays
 from drpl.registry import METHODS
 from drpl.runs import model
@@ -32,9 +35,10 @@ VIEWS = 4  # augmented looks of the model at each image
 NEIGHBOURS = 5  # that a distance is the mean of
 SHOWN = 4  # neighbours named beside an issue
 USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
-OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
+OUTSIDE, UNCLEAR = 0.99, 0.95  # shares of the undoubted images whose outlier score is lower
+LEAST = 1e-6  # probability of a class that logarithms are taken of
 CHUNK = 2048  # images compared with all others at once
-TIES = 0.5  # of the log-odds, by which losses part samples of the same posterior
+LISTED = 0.5  # probability of a wrong label above which it is an issue
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Judgement:
     stages: Tensor  # [V, N, C] the probabilities that each gives
     features: Tensor  # [N, F] of unit length
     losses: Tensor  # [N] against the given labels
-    posterior: Tensor  # [N] of noise, by the mixture of losses
+    scores: Tensor  # [N, C] of the classes, that the noise model goes by
 
     @cached_property
     def probs(self) -> Tensor:
@@ -59,9 +63,43 @@ class Judgement:
         return (self.votes != self.given).sum(0)
 
     @cached_property
+    def noise(self) -> NoiseModel:
+        """The noise model of the given labels."""
+        return NoiseModel.fit(self.scores, self.given)
+
+    @cached_property
+    def rate(self) -> Rate:
+        """The share of wrong labels."""
+        return estimate_rate(self.noise)
+
+    @cached_property
+    def order(self) -> Tensor:
+        """Sample numbers from the best label to the worst, by mean rank of loss and posterior."""
+        ranks = [values.argsort(stable=True).argsort() for values in self._evidence]
+        return torch.stack(ranks).double().mean(0).argsort(stable=True)
+
+    @property
+    def _evidence(self) -> tuple[Tensor, Tensor]:
+        return self.losses, self.noise.posterior
+
+    @cached_property
+    def p_noisy(self) -> Tensor:
+        """How probably each label is wrong, if the rate is the most likely one. [N]"""
+        return self.scale_posterior(self.rate.value)
+
+    def scale_posterior(self, rate: float) -> Tensor:
+        """How probably each label is wrong, if that share of all is. [N]"""
+        odds = self.noise.posterior.clamp(1e-9, 1 - 1e-9).logit().sort().values
+        rate = min(max(rate, 1e-4), 1 - 1e-4)
+        shift: float = brentq(lambda by: float((odds + by).sigmoid().mean()) - rate, -60, 60)
+        scaled = torch.empty_like(odds)
+        scaled[self.order] = (odds + shift).sigmoid()
+        return scaled
+
+    @cached_property
     def issues(self) -> Tensor:
-        """Which labels all networks contradict. [N] bool"""
-        return self.against == len(self.votes)
+        """Which labels are more probably wrong than right. [N] bool"""
+        return self.p_noisy > LISTED
 
     @cached_property
     def best(self) -> tuple[Tensor, Tensor]:
@@ -104,11 +142,30 @@ class Judgement:
         return torch.cat(distances).clamp(min=0)
 
     @cached_property
+    def outside(self) -> Tensor:
+        """Which samples lie farther from all classes than nearly all that nobody doubts. [N]"""
+        return self.outlier_score >= self._find_border(OUTSIDE)
+
+    def _find_border(self, share: float) -> Tensor:
+        """The outlier score that this share of the undoubted samples stays below."""
+        return self.outlier_score[self.against == self.against.min()].quantile(share)
+
+    @cached_property
     def verdicts(self) -> list[str]:
         """What is wrong with each sample, if it is an issue."""
         one_class = (self.votes == self.votes[0]).all(0)
-        kinds = np.where((self.outlier_score < UNCLEAR) & one_class, "mislabelled", "ambiguous")
-        return list(np.where(self.outlier_score >= OUTSIDE, "outside", kinds))
+        usual = self.outlier_score < self._find_border(UNCLEAR)
+        kinds = np.where(usual & one_class, "mislabelled", "ambiguous")
+        return list(np.where(self.outside, "outside", kinds))
+
+    @cached_property
+    def truth(self) -> tuple[Tensor, Tensor]:
+        """The true class of every sample as far as one knows, and whether it belongs to any. [N]
+
+        A label that is no issue is taken as true, for an issue the suggestion is.
+        """
+        labels = torch.where(self.issues, self.best[1], self.given)
+        return labels, ~(self.issues & self.outside)
 
     def find_near(self, index: Tensor, labels: Tensor) -> list[str]:
         """Ids of the nearest trusted samples of a class, for each of some samples."""
@@ -122,17 +179,6 @@ class Judgement:
                 for row, ids in zip(part.tolist(), best.tolist(), strict=True):
                     near_ids[row] = " ".join(map(str, ids))
         return near_ids
-
-    def rescale_posterior(self, rate: float) -> Tensor:
-        """The posterior with odds moved such that its mean is the rate. [N]
-
-        The order stays. A mixture's own weights are off where losses are not beta distributed.
-        """
-        odds = self.posterior.clamp(1e-6, 1 - 1e-6).logit()
-        odds = odds + TIES * self.losses.argsort(stable=True).argsort() / len(odds)
-        rate = min(max(rate, 1e-4), 1 - 1e-4)
-        shift: float = brentq(lambda by: float((odds + by).sigmoid().mean()) - rate, -40, 40)
-        return (odds + shift).sigmoid()
 
 
 def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgement:
@@ -149,11 +195,10 @@ def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgeme
     stages = METHODS[experiment.method.name].load().EVIDENCE
     earlier = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in stages]
     probs = torch.stack([*earlier, torch.stack(looks).mean(0)])
-    losses, posterior = (
-        torch.from_numpy(_read_split(folder)[name]) for name in ("losses", "noisy")
-    )
+    losses = torch.from_numpy(_read_split(folder)["losses"])
     features = _extract_features(net, images, context.eval_transform, device)
-    return Judgement(context.labels, probs.argmax(2), probs, features, losses, posterior)
+    scores = probs.mean(0).clamp(min=LEAST).log()
+    return Judgement(context.labels, probs.argmax(2), probs, features, losses, scores)
 
 
 def _read_split(folder: Path) -> dict[str, Any]:
@@ -162,15 +207,17 @@ def _read_split(folder: Path) -> dict[str, Any]:
     return read_arrays(folder / "splits" / f"{last}.npz")
 
 
-def merge(runs: list[Judgement]) -> Judgement:
-    """The judgement of several seeds: their answers and losses are averaged."""
+def merge(runs: list[Judgement], left_out: Tensor | None = None) -> Judgement:
+    """The judgement of several seeds: their answers and losses are averaged.
+
+    The noise model goes by `left_out`, predictions that have not seen the label, where there are
+    such; else by the networks' own. [N, C]
+    """
     first = runs[0]
-    if len(runs) == 1:
-        return first
     probs = torch.stack([run.stages for run in runs]).mean(0)
     losses = torch.stack([run.losses for run in runs]).mean(0)
-    posterior = BetaMixture.fit(losses).noisy(losses)
-    return Judgement(first.given, probs.argmax(2), probs, first.features, losses, posterior)
+    scores = probs.mean(0).clamp(min=LEAST).log() if left_out is None else left_out
+    return Judgement(first.given, probs.argmax(2), probs, first.features, losses, scores)
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """The tables that `drpl clean` writes: suspicious samples, confusions, doubted classes."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from drpl.cleaning.estimate import Rate, estimate_truth
+from drpl.cleaning.estimate import estimate_rate
 from drpl.cleaning.judge import Judgement
 from drpl.data.dataset import Dataset
 from drpl.data.decoding import to_picture
@@ -23,9 +24,10 @@ from drpl.report.table import to_csv
 from drpl.runs.folder import Result, write_samples
 
 PAIRS = 10  # confusions that are kept
+ENOUGH = 200  # samples of a class that its noise rate is estimated from
 
 
-def write_judgement(folder: Path, run: Judgement, train: Dataset, rate: Rate) -> Result:
+def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
     """`samples.csv` and `result.json` by the judgement of all seeds and networks together."""
     table, (confidence, other) = read_arrays(folder / "samples.npz"), run.best
     seen = torch.where(run.issues, other, run.probs.argmax(1))
@@ -34,7 +36,7 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset, rate: Rate) ->
         "suggested": seen.numpy(),
         "confidence": torch.where(run.issues, confidence, sure).numpy(),
         "loss": run.losses.numpy(),
-        "p_noisy": run.rescale_posterior(rate.value).numpy(),
+        **_tabulate_probability(run),
         "flagged": run.issues.numpy(),
     }
     write_samples(folder, table, train.classes, train.paths)
@@ -45,9 +47,13 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset, rate: Rate) ->
     return Result.load(folder)
 
 
-def build_issues(
-    run: Judgement, train: Dataset, rate: Rate, chosen: Tensor | None = None
-) -> pd.DataFrame:
+def _tabulate_probability(run: Judgement) -> dict[str, NDArray[np.float64]]:
+    """How probably each label is wrong, if the rate is the likely, the lowest, the highest one."""
+    low, high = (run.scale_posterior(end).numpy() for end in (run.rate.low, run.rate.high))
+    return {"p_noisy": run.p_noisy.numpy(), "p_low": low, "p_high": high}
+
+
+def build_issues(run: Judgement, train: Dataset, chosen: Tensor | None = None) -> pd.DataFrame:
     """The suspicious samples, worst first; or chosen samples in their order, suspicious or not."""
     index = run.issues.nonzero().flatten() if chosen is None else chosen
     given, (confidence, suggested) = run.given[index], (value[index] for value in run.best)
@@ -58,7 +64,7 @@ def build_issues(
             "path": [train.paths[i] if train.paths else "" for i in index.tolist()],
             "given_label": names[given.numpy()],
             "suggested_label": names[suggested.numpy()],
-            "p_noisy": run.rescale_posterior(rate.value)[index].numpy(),
+            **{name: values[index] for name, values in _tabulate_probability(run).items()},
             "confidence": confidence.double().numpy(),
             "verdict": [run.verdicts[i] if run.issues[i] else "" for i in index.tolist()],
             "outlier_score": run.outlier_score[index].double().numpy(),
@@ -75,7 +81,7 @@ def build_issues(
 
 def write_matrix(folder: Path, train: Dataset, run: Judgement) -> NDArray[np.float64]:
     """P(given | true) as CSV and picture, beside the true one where that is known."""
-    matrix = _write_matrix(folder / "noise-matrix.csv", train, *estimate_truth(run))
+    matrix = _write_matrix(folder / "noise-matrix.csv", train, *run.truth)
     title = f"Estimated from {len(train):,} samples: P(given label | true class)"
     image = draw_noise(title, matrix, train.classes, train.classes, [])
     write_atomic(folder / "noise-matrix.png", image)
@@ -104,11 +110,17 @@ def write_images(folder: Path, pictures: Images, issues: pd.DataFrame) -> None:
 
 
 def count_by_class(train: Dataset, run: Judgement) -> list[dict[str, Any]]:
-    """For each class, how many samples are called so and how many of these labels are doubted."""
-    counts = torch.bincount(train.labels, minlength=len(train.classes)).tolist()
-    wrong = torch.bincount(train.labels[run.issues], minlength=len(train.classes)).tolist()
-    rows = zip(train.classes, counts, wrong, strict=True)
-    return [{"name": name, "samples": n, "issues": k, "share": k / n} for name, n, k in rows]
+    """For each class, how many samples are called so, how many of these labels are doubted, and
+    the share of wrong ones where there are enough samples to say so."""
+    rows = []
+    for label, name in enumerate(train.classes):
+        index = (train.labels == label).nonzero().flatten()
+        count, wrong = len(index), int(run.issues[index].sum())
+        row = {"name": name, "samples": count, "issues": wrong, "share": wrong / count}
+        if count >= ENOUGH:
+            row["noise rate"] = asdict(estimate_rate(run.noise, index))
+        rows.append(row)
+    return rows
 
 
 def rank_pairs(matrix: NDArray[np.float64], classes: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -9,14 +9,14 @@ matrix W of confusions. So a label y_i is seen with probability
 
     (1 - n) p_iy + n sum_k p_ik W_ky
 
-What differs from the prediction of a sure classifier can only be noise, what differs from that of an
-unsure one may be the classifier's own error. How noise goes on from the sure to the unsure samples
-cannot be seen: the model says that it stays as it is, n. Where people take hard images for others,
-more than n is wrong, and `cleaning.estimate` says how much more it may be. t and n are found by
-maximum likelihood, W is counted among the surest.
+What differs from the prediction of a sure classifier can only be noise, what differs from that of
+an unsure one may be the classifier's own error. How noise goes on from the sure to the unsure
+samples cannot be seen: the model says that it stays as it is. Where people take hard images for
+others, more than n is wrong, and `cleaning.estimate` says how much more it may be. t and n are
+found by maximum likelihood, W is counted among the surest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -88,20 +88,24 @@ class NoiseModel:
         right, wrong = self._explain()
         return wrong / (right + wrong).clamp(min=TINY)
 
+    def of(self, scores: Tensor, labels: Tensor) -> "NoiseModel":
+        """The same model of other labels."""
+        return replace(self, scores=scores.double(), labels=labels)
 
-def find_surest(scores: Tensor, share: float) -> Tensor:
-    """Which samples have the first class farthest ahead of the second. [N] bool"""
+
+def rank_doubt(scores: Tensor) -> Tensor:
+    """Ranks from 0, where the first class is farthest ahead of the second, to 1. [N]"""
     first, second = scores.topk(2, dim=1).values.unbind(1)
     order = (first - second).argsort(descending=True, stable=True)
-    surest = torch.zeros(len(order), dtype=torch.bool)
-    surest[order[: max(1, round(share * len(order)))]] = True
-    return surest
+    ranks = torch.empty(len(order), dtype=torch.float64)
+    ranks[order] = torch.linspace(0, 1, len(order), dtype=torch.float64)
+    return ranks
 
 
 def _count_confusions(scores: Tensor, labels: Tensor) -> Tensor:
     """What the surest samples of each class are called if not by it, rows summing to 1. [C, C]"""
     classes = scores.shape[1]
-    sure = find_surest(scores, SURE)
+    sure = rank_doubt(scores) <= SURE
     cells = scores[sure].argmax(1) * classes + labels[sure]
     counts = torch.bincount(cells, minlength=classes**2).reshape(classes, classes).double()
     counts.fill_diagonal_(0)
