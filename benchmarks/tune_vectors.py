@@ -127,7 +127,7 @@ def _scale(
         elif isinstance(value, dict):
             yield name, dict(_scale(value, effort, rate, schedules))
         elif name in EPOCHS:
-            yield name, type(value)(max(1, round(value * effort)))
+            yield name, type(value)(max(2 if name == "cooling" else 1, round(value * effort)))
         elif name == "label_rate":  # labels have fewer epochs to move in
             yield name, value / effort
         elif name in ("start", "complements"):
