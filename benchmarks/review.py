@@ -110,10 +110,11 @@ def decide(
     rows = cleaned.samples.index.get_indexer(pd.Index(ids))
     said = wrong[rows] ^ (draws.random(len(ids)) < erring)
     labels = cleaned.samples["given_label"].to_numpy()[rows]
-    return {
-        number: Decision("", "", number, *(("outside", "") if bad else ("keep", label)), "")
-        for number, bad, label in zip(ids, said, labels, strict=True)
-    }
+    decisions = {}
+    for number, bad, label in zip(ids, said, labels, strict=True):
+        action, left = ("outside", "") if bad else ("keep", str(label))
+        decisions[number] = Decision("", "", number, action, left, "")
+    return decisions
 
 
 def make_cases() -> Iterator[tuple[str, CleanedFolder, Bools]]:

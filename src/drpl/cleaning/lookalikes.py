@@ -21,7 +21,7 @@ def group_lookalikes(issues: pd.DataFrame, features: Tensor, labels: Tensor) -> 
     """
     groups = np.full(len(issues), ALONE, np.int64)
     unit = torch.nn.functional.normalize(features.float() - features.float().mean(0))
-    ids = torch.from_numpy(issues["id"].to_numpy())
+    ids = torch.tensor(issues["id"].tolist())
     reach, count = _measure_reach(unit, labels), 0
     kinds = issues.groupby(["given_label", "suggested_label", "verdict"], sort=False).indices
     for rows in (rows[:MOST] for rows in kinds.values() if len(rows) > 1):

@@ -109,7 +109,7 @@ def test_probabilities_become_calibrated() -> None:
 
 def spoil(cleaned: CleanedFolder, wrong: Bools) -> Bools:
     """In one class the networks see wrong labels where there are none."""
-    return wrong & (cleaned.samples["given_label"] != "class 0").to_numpy()
+    return np.asarray(wrong & (cleaned.samples["given_label"] != "class 0").to_numpy(), bool)
 
 
 def test_the_order_learns_what_the_networks_do_not_know() -> None:
