@@ -1,8 +1,8 @@
 """How well near-duplicates and outliers are found, and how long it takes.
 
     python benchmarks/duplicates.py NAME=DATA ...        (pictures: what is found)
-    python benchmarks/duplicates.py --speed              (vectors: how long it takes)
-    python benchmarks/duplicates.py --libraries          (indices for approximate neighbours)
+    python benchmarks/duplicates.py --speed DATA         (vectors: how long it takes)
+    python benchmarks/duplicates.py --libraries DATA     (indices for approximate neighbours)
 
 Each data set is a name or a path that `drpl` reads. Of 500 of its images a copy is written beside
 them, in turn saved again as a JPEG, scaled, cropped by 5 % or mirrored; and 500 pairs of different
@@ -31,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 from torch.nn.functional import normalize
 
 from drpl.analysis.copies import open_pictures
-from drpl.analysis.duplicates import NEAREST
+from drpl.analysis.duplicates import NEAREST, describe_all
 from drpl.analysis.encoded import EncodedImages
 from drpl.analysis.findings import look_over
 from drpl.analysis.outliers import look_around
@@ -39,14 +39,16 @@ from drpl.data.dataset import Dataset
 from drpl.data.images import Images
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load
-from drpl.detection.neighbours import find_nearest, find_pairs
+from drpl.detection.neighbours import find_nearest, find_pairs, shorten
 from drpl.errors import DataError
 from drpl.files import read_json, write_json
 from drpl.runs.execute import list_versions
 
 OUT = Path("benchmarks/results/duplicates.json")
 PAIRS, SEED = 500, 1
-VECTORS, WIDTH, PLANTED = 100_000, 1472, 1000  # lite0's 1,280 numbers and a thumbnail's 192
+VECTORS, PLANTED = 100_000, 1000
+REAL, SUMMED = 10_000, 16  # images that vectors are drawn from, and of these for each
+THUMBNAIL = 192  # numbers of a thumbnail, which come last
 STRANGERS = 0.05  # share of images of another set, for outliers
 
 Draws = np.random.Generator
@@ -81,10 +83,10 @@ KINDS = {"recompressed": recompress, "resized": resize, "cropped": crop, "mirror
 def main() -> None:
     found = read_json(OUT) if OUT.exists() else {"sets": {}}
     words = sys.argv[1:]
-    if words == ["--speed"]:
-        found["speed"] = measure_speed()
-    elif words == ["--libraries"]:
-        found["libraries"] = dict(measure_libraries())
+    if words[0] == "--speed":
+        found["speed"] = measure_speed(words[1])
+    elif words[0] == "--libraries":
+        found["libraries"] = dict(measure_libraries(words[1]))
     else:
         sets = dict(word.split("=", 1) for word in words)
         encoded = {}
@@ -186,31 +188,43 @@ def measure_outliers(encoded: dict[str, Dataset]) -> Iterator[dict[str, Any]]:
             yield {"images": name, "strangers": other, "auroc": round(float(auroc), 4)}
 
 
-def draw_vectors(count: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Unit vectors in clusters, with a spectrum that falls as that of features; planted pairs."""
-    draws = torch.Generator().manual_seed(SEED)
-    scale = torch.linspace(1, 0.05, width).square()
-    centres = torch.randn(1000, width, generator=draws) * scale
-    x = centres[torch.randint(1000, (count,), generator=draws)]
-    x += torch.randn(count, width, generator=draws) * scale
-    first, second = torch.randperm(count, generator=draws)[: 2 * PLANTED].view(2, -1)
-    x[second] = x[first] + 0.3 * torch.randn(PLANTED, width, generator=draws) * scale
-    return normalize(x).half(), torch.stack([first, second], 1).sort(1).values
+def draw_vectors(what: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Vectors like those that are searched, plain and mirrored, and pairs that are planted.
+
+    Around the mean of a class lies a random sum of what some images differ from theirs by: so the
+    vectors vary as those of images do.
+    """
+    data = load(what, ReadOptions(features="lite0", limit=REAL))
+    views, labels = describe_all(EncodedImages(data)), torch.cat([data.train.labels] * 2)
+    real = torch.cat([view[: len(data.train)].float() for view in views])
+    means = torch.stack([real[labels == c].mean(0) for c in range(len(data.train.classes))])
+    rest, draws = real - means[labels], torch.Generator().manual_seed(SEED)
+    x = means[torch.randint(len(means), (VECTORS,), generator=draws)]
+    for _ in range(SUMMED):
+        rows = torch.randint(len(rest), (VECTORS,), generator=draws)
+        x += rest[rows] * torch.randn(VECTORS, 1, generator=draws) / SUMMED**0.5
+    first, second = torch.randperm(VECTORS, generator=draws)[: 2 * PLANTED].view(2, -1)
+    x[second] = x[first] + 0.3 * rest[torch.randint(len(rest), (PLANTED,), generator=draws)]
+    mirrored = x.clone()
+    mirrored[:, -THUMBNAIL:] = x[:, -THUMBNAIL:].view(-1, 3, 8, 8).flip(3).flatten(1)
+    planted = torch.stack([first, second], 1).sort(1).values
+    return normalize(x).half(), normalize(mirrored).half(), planted
 
 
-def measure_speed() -> dict[str, Any]:
+def measure_speed(what: str) -> dict[str, Any]:
     """Seconds for the exact search among many vectors, in both views, and for neighbours."""
-    vectors, planted = draw_vectors(VECTORS, WIDTH)
+    vectors, mirrored, planted = draw_vectors(what)
     began, busy = time.monotonic(), time.process_time()
     pairs, _ = find_pairs(vectors, 0.75, NEAREST)
-    find_pairs(vectors, 0.75, NEAREST, others=vectors.flip(0))
+    find_pairs(vectors, 0.75, NEAREST, others=mirrored)
     seconds, used = time.monotonic() - began, time.process_time() - busy
     called = set(map(tuple, pairs.tolist()))
     began = time.monotonic()
     find_nearest(vectors, 20)
     return {
         "vectors": VECTORS,
-        "numbers": WIDTH,
+        "numbers": vectors.shape[1],
+        "planted": PLANTED,
         "seconds of the search": round(seconds, 1),
         "seconds of processors": round(used, 1),
         "planted pairs found": float(np.mean([tuple(pair) in called for pair in planted.tolist()])),
@@ -218,10 +232,10 @@ def measure_speed() -> dict[str, Any]:
     }
 
 
-def measure_libraries() -> Iterator[tuple[str, dict[str, Any]]]:
+def measure_libraries(what: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Build and search time of each library that is installed, and how many neighbours it finds."""
-    vectors, planted = draw_vectors(VECTORS, 193)  # as short as they are searched
-    x = vectors.float().numpy()
+    vectors, _, planted = draw_vectors(what)
+    x = shorten(vectors).numpy()
     queries = np.random.default_rng(SEED).integers(0, VECTORS, 300)
     products = x[queries] @ x.T
     products[np.arange(len(queries)), queries] = -np.inf

@@ -54,7 +54,7 @@ def find_duplicates(images: EncodedImages) -> Duplicates:
     if images.pictures is None:
         pairs, cosines = find_pairs(images.vectors, FIXED, NEAREST)
         return Duplicates(pairs, cosines, None)
-    plain, mirrored = _describe_all(images)
+    plain, mirrored = describe_all(images)
     calibration = _calibrate(images, plain, mirrored)
     found = [
         find_pairs(plain, calibration.near, NEAREST)[0],
@@ -67,7 +67,7 @@ def find_duplicates(images: EncodedImages) -> Duplicates:
     return Duplicates(pairs[order], similarity[order], calibration)
 
 
-def _describe_all(images: EncodedImages) -> tuple[Tensor, Tensor]:
+def describe_all(images: EncodedImages) -> tuple[Tensor, Tensor]:
     """What images are searched by, and the same of their mirror images. float16 [N, D]"""
     every = torch.arange(len(images))
     thumbnails = [_shrink(squares) for _, squares in images.load_squares(every, SIDE)]
