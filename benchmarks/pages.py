@@ -19,6 +19,7 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+COPIES = ("recompressed", "resized", "cropped", "mirrored")
 MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -143,9 +144,53 @@ def second_encoder() -> str:
     return table(", ".join(["features", *means.index]), rows)
 
 
+def duplicates() -> str:
+    """Copies that are found and pairs that are mistaken for copies, by data set."""
+    rows = []
+    for name, one in measured("duplicates.json")["sets"].items():
+        kinds = [f"{one['by kind'][kind]:.3f}" for kind in COPIES]
+        rows.append([name, f"{one['recall']:.3f}", *kinds, f"{one['false pairs']:.1%}"])
+    return table(f"data set, recall, {', '.join(COPIES)}, false pairs", rows)
+
+
+def outliers() -> str:
+    """How well images of another data set are told from the rest."""
+    found = measured("duplicates.json")["outliers"]
+    rows = [[one["images"], one["strangers"], f"{one['auroc']:.3f}"] for one in found]
+    return table("images, strangers from, AUROC", rows, names=2)
+
+
+def speed() -> str:
+    """Time of the exact search, and of libraries for the approximate one."""
+    found = measured("duplicates.json")
+    one = found["speed"]
+    words = (
+        f"The exact search among {one['vectors']:,} vectors of {one['numbers']:,} numbers, plain "
+        f"and mirrored, took {one['seconds of the search']:.0f} seconds "
+        f"({one['seconds of processors']:.0f} of processor time) on a machine of two cores that "
+        f"had other work too; {one['planted pairs found']:.1%} of {one['planted']:,} planted pairs "
+        f"were found. The neighbours for outliers took {one['seconds of neighbours']:.0f} seconds."
+    )
+    rows = [
+        [
+            f"{name} ({lib['version']})",
+            f"{lib['build']:.0f}",
+            f"{lib['search']:.0f}",
+            f"{lib['recall of 10 neighbours']:.3f}",
+            f"{lib['planted pairs found']:.3f}",
+        ]
+        for name, lib in found["libraries"].items()
+    ]
+    head = "library, build (s), search (s), recall of 10 neighbours, planted pairs found"
+    return f"{textwrap.fill(words, 100)}\n\n{table(head, rows)}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
-    for made in (demo, mini, accuracy, losses, humans, probes, cleaning, encoder, second_encoder)
+    for made in (
+        *(demo, mini, accuracy, losses, humans, probes, cleaning, encoder, second_encoder),
+        *(duplicates, outliers, speed),
+    )
 }
 
 if __name__ == "__main__":

@@ -24,9 +24,12 @@ KINDS = ("mirrored", "recompressed", "resized", "cropped")
 def make_copies(images: Images, index: Tensor, kind: str, sides: tuple[int, ...]) -> list[Tensor]:
     """Copies of the images at `index`, as squares of several sizes. Each uint8 [B, 3, S, S]"""
     change = _choose(kind)
+    # A copy in an array must have been scaled to the size of the others; a file need not.
+    in_files = list_files(images, index[:1]) is not None
     squares: list[list[Tensor]] = [[] for _ in sides]
     for picture in open_pictures(images, index):
         copy = change(picture)
+        copy = copy if in_files else copy.resize(picture.size, Resampling.BILINEAR)
         for side, made in zip(sides, squares, strict=True):
             made.append(torch.from_numpy(to_square(copy.copy(), side, 3).copy()))
     return [torch.stack(made) for made in squares]

@@ -22,7 +22,7 @@ from drpl.randomness import rng
 WEIGHT = 0.3  # of the features; the rest is that of thumbnails
 THUMBNAIL = 8  # pixels a side
 NEAREST = 5  # candidates for each image and view
-COPIED, DRAWN = 200, 2000  # images that are copied, and pairs of different images
+COPIED, DRAWN = 200, 1000  # images that are copied, and pairs of different images
 LOST = 0.01  # share of each kind of copy that either threshold may lose
 FALSE = 0.01  # share of the pairs of different images of one class that may pass
 EQUAL = 0.9999  # correlation of one picture with itself: there twice, and no other picture
@@ -54,7 +54,7 @@ def find_duplicates(images: EncodedImages) -> Duplicates:
     if images.pictures is None:
         pairs, cosines = find_pairs(images.vectors, FIXED, NEAREST)
         return Duplicates(pairs, cosines, None)
-    plain, mirrored = _describe_all(images)
+    plain, mirrored = describe_all(images)
     calibration = _calibrate(images, plain, mirrored)
     found = [
         find_pairs(plain, calibration.near, NEAREST)[0],
@@ -67,7 +67,7 @@ def find_duplicates(images: EncodedImages) -> Duplicates:
     return Duplicates(pairs[order], similarity[order], calibration)
 
 
-def _describe_all(images: EncodedImages) -> tuple[Tensor, Tensor]:
+def describe_all(images: EncodedImages) -> tuple[Tensor, Tensor]:
     """What images are searched by, and the same of their mirror images. float16 [N, D]"""
     every = torch.arange(len(images))
     thumbnails = [_shrink(squares) for _, squares in images.load_squares(every, SIDE)]
@@ -112,6 +112,7 @@ def _calibrate(images: EncodedImages, plain: Tensor, mirrored: Tensor) -> Calibr
     different = _draw_pairs(images.labels)
     i, j = different.T
     passing = different[_find_nearer(plain[i], plain[j], mirrored[j]) >= threshold]
+    passing = passing[~_are_nearest(passing, plain, mirrored)]
     correlations = _compare_pixels(images, passing).sort(descending=True).values
     correlations = correlations[correlations < EQUAL]
     allowed = int(FALSE * len(different))
@@ -150,6 +151,21 @@ def _draw_pairs(labels: Tensor) -> Tensor:
     place = (torch.rand(DRAWN, generator=draws) * counts[labels[first]]).long()
     second = order[starts[labels[first]] + place]
     return torch.stack([first, second], 1)[first != second]
+
+
+def _are_nearest(pairs: Tensor, plain: Tensor, mirrored: Tensor) -> Tensor:
+    """Which pairs were drawn although one is among the nearest of the other. [P] bool
+
+    Where the data have many copies these are copies, and not the different images that are wanted.
+    """
+    found = [torch.empty(0, dtype=torch.bool)]
+    for part in pairs.split(64):
+        rows, columns = torch.cat([part, part.flip(1)]).T
+        near = torch.maximum(*(plain[rows].float() @ view.float().T for view in (plain, mirrored)))
+        near[torch.arange(len(rows)), rows] = -torch.inf
+        own = near.gather(1, columns[:, None])
+        found.append(((near > own).sum(1) < NEAREST).view(2, -1).any(0))
+    return torch.cat(found)
 
 
 def _find_nearer(vectors: Tensor, plain: Tensor, mirrored: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from drpl.detection.neighbours import find_nearest
 
 NEIGHBOURS = 20
 OUTLYING = 0.7  # score from which on an image is listed
-ALIKE = 0.5  # share from which on two classes are named
+ALIKE = 0.7  # share from which on two classes are named
 FEWEST = 10  # images of a class that can be compared
 CLEAR = 0.05  # share of neighbours by which a class must stand out from the others
 

@@ -13,8 +13,9 @@ end of Jeffreys' interval for the share of all samples that are contradicted.
 
 **Most likely.** Let u be a sample's rank by doubt, 0 the surest and 1 the least sure. Where the
 classifier errs little (u < SEEN) one sees how contradictions beyond its own error grow with u. A
-straight line a + b u through them, by least squares, is continued to u = 1; its mean a + b / 2 is
-the estimate, where it lies between the two ends. Noise that is the same everywhere has b = 0.
+straight line through them, by least squares, is continued to u = 1; its mean over all samples is
+the estimate, where it lies between the two ends. Noise that is the same everywhere has no slope:
+the slope b is shrunk by b^2 / (b^2 + s^2), s being its standard error, so few samples claim none.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from drpl.detection.noise_model import NoiseModel, rank_doubt
 
 SURE = 0.2  # share of the samples whose predictions are trusted
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
+FEWEST = 10  # samples that a line can be drawn through
 TAIL = 0.025  # on either side of the interval
 
 
@@ -63,8 +65,11 @@ def _bound(hits: Tensor, quantile: float) -> float:
 
 def _continue_line(doubt: Tensor, excess: Tensor) -> float:
     """The mean over all doubts of a line that is fitted where doubt is small."""
-    seen = (doubt <= SEEN).numpy()
-    if seen.sum() < 3:
+    seen = doubt <= SEEN
+    u, y = doubt[seen].numpy(), excess[seen].numpy()
+    if len(u) < FEWEST:
         return float(excess.mean())
-    slope, offset = np.polyfit(doubt.numpy()[seen], excess.numpy()[seen], 1)
-    return float(offset + slope / 2)
+    (slope, _), errors = np.polyfit(u, y, 1, cov="unscaled")
+    spread = float(np.var(y - slope * u)) * errors[0, 0]
+    slope *= slope**2 / max(slope**2 + spread, 1e-12)
+    return float(y.mean() + slope * (0.5 - u.mean()))

@@ -1,7 +1,8 @@
 """What is known of every label: by the networks of the runs, and by predictions that left it out.
 
-DRPL's losses, averaged over seeds, and the noise model's posterior each put the samples into an
-order; the mean of their ranks is the order of the list. How probable a wrong label is, is the
+DRPL's losses are the mean of two stages, averaged over seeds; they and the noise model's posterior
+each put the samples into an order, and the mean of their ranks, in which each of these three judges
+counts once, is the order of the list. How probable a wrong label is, is the
 posterior at that place, with odds moved such that its mean is the estimated rate. A label that is
 more probably wrong than right is an issue. Whether such an image belongs to another class or to
 none shows in how sure the networks are and in how far it lies, in the features of the model, from
@@ -38,6 +39,7 @@ USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, a
 OUTSIDE, UNCLEAR = 0.99, 0.95  # shares of the undoubted images whose outlier score is lower
 LEAST = 1e-6  # probability of a class that logarithms are taken of
 CHUNK = 2048  # images compared with all others at once
+STAGES = 2  # that a loss is the mean of
 LISTED = 0.5  # probability of a wrong label above which it is an issue
 
 
@@ -75,12 +77,10 @@ class Judgement:
     @cached_property
     def order(self) -> Tensor:
         """Sample numbers from the best label to the worst, by mean rank of loss and posterior."""
-        ranks = [values.argsort(stable=True).argsort() for values in self._evidence]
-        return torch.stack(ranks).double().mean(0).argsort(stable=True)
-
-    @property
-    def _evidence(self) -> tuple[Tensor, Tensor]:
-        return self.losses, self.noise.posterior
+        loss, posterior = (
+            values.argsort(stable=True).argsort() for values in (self.losses, self.noise.posterior)
+        )
+        return (STAGES * loss + posterior).argsort(stable=True)
 
     @cached_property
     def p_noisy(self) -> Tensor:

@@ -42,7 +42,7 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     number = torch.arange(len(unit))
     pool = number
     if len(number) > MOST:
-        unit = _shorten(unit, _find_basis(unit))[:, :-1]
+        unit = shorten(unit)[:, :-1]
         pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
     others = unit[pool].float()
     count = max(1, min(count, len(pool) - 1))
@@ -66,8 +66,8 @@ def find_pairs(
     """
     others = vectors if others is None else others
     basis = _find_basis(vectors)
-    short = _shorten(vectors, basis)
-    table = _Table(vectors, short, others, short if others is vectors else _shorten(others, basis))
+    short = shorten(vectors, basis)
+    table = _Table(vectors, short, others, short if others is vectors else shorten(others, basis))
     if len(vectors) > EXACT and find_spec("faiss"):
         return table.search_index(threshold, most)
     pairs, cosines = [], []
@@ -99,8 +99,9 @@ def _find_basis(vectors: Tensor) -> Tensor:
     return torch.linalg.eigh(products)[1][:, -WIDTH:].float()  # the largest come last
 
 
-def _shorten(vectors: Tensor, basis: Tensor) -> Tensor:
+def shorten(vectors: Tensor, basis: Tensor | None = None) -> Tensor:
     """Vectors by their main components and, last, the length of the rest. [N, K + 1]"""
+    basis = _find_basis(vectors) if basis is None else basis
     parts = []
     for rows in vectors.split(ROWS):
         full = rows.float()

@@ -176,6 +176,9 @@ def list_splits(folder: Path, rows: list[Row]) -> list[str]:
     return [*(name for name in stages if name in known), *sorted(known - stages.keys())]
 
 
+COLUMNS = ("confidence", "loss", "p_noisy", "p_low", "p_high", "flagged")  # the last of samples.csv
+
+
 def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: Any) -> None:
     """`samples.csv` for people and `samples.npz` for programs."""
     import pandas as pd
@@ -188,7 +191,7 @@ def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: 
             "path": paths or "",
             "given_label": names[table["given"]],
             "suggested_label": names[table["suggested"]],
-            **{key: table[key] for key in ("confidence", "loss", "p_noisy", "flagged")},
+            **{key: table[key] for key in COLUMNS if key in table},
         }
     )
     text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")

@@ -1,0 +1,83 @@
+from importlib.util import find_spec
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from drpl.detection import neighbours
+from drpl.detection.neighbours import find_nearest, find_pairs, vote_by_neighbours
+
+
+def spread(count: int, width: int, seed: int = 0) -> torch.Tensor:
+    """Vectors whose components matter less and less, as those of features do."""
+    draws = torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+    return normalize(draws * torch.linspace(1, 0.05, width))
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.25, 0.9])
+@pytest.mark.parametrize("width", [7, 400])
+def test_all_pairs_are_found(threshold: float, width: int) -> None:
+    vectors = spread(700, width)
+    vectors[600:] = normalize(vectors[:100] + 0.02 * spread(100, width, 1))
+    pairs, cosines = find_pairs(vectors, threshold, 2000)
+    products = (vectors @ vectors.T).triu(1)
+    expected = (products >= threshold).nonzero()
+    assert len(expected) >= 100
+    assert set(map(tuple, pairs.tolist())) == set(map(tuple, expected.tolist()))
+    assert torch.allclose(cosines, products[pairs[:, 0], pairs[:, 1]].clamp(max=1), atol=1e-5)
+    assert bool((cosines.diff() <= 0).all())
+
+
+def test_pairs_of_two_views() -> None:
+    vectors, others = spread(600, 300), spread(600, 300, 1)
+    others[500] = vectors[20]
+    others[20] = vectors[3]
+    others[1] = vectors[400]  # the second of a pair comes later
+    pairs, _ = find_pairs(vectors, 0.95, 5, others=others)
+    assert sorted(pairs.tolist()) == [[3, 20], [20, 500]]
+
+
+def test_equal_vectors_are_not_every_pair() -> None:
+    pairs, cosines = find_pairs(torch.ones(700, 9).half() / 3, 0.9, 4)
+    assert len(pairs) == 4 * 696 + 3 + 2 + 1
+    assert bool((pairs[:, 0] < pairs[:, 1]).all())
+    assert bool((cosines > 0.99).all())
+
+
+@pytest.mark.parametrize("vectors", [torch.zeros(1, 3), torch.zeros(5, 3), torch.ones(1, 3)])
+def test_nothing_is_near_nothing(vectors: torch.Tensor) -> None:
+    pairs, cosines = find_pairs(vectors, 0.5, 5)
+    assert pairs.shape == (0, 2)
+    assert not len(cosines)
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_an_index_finds_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = spread(3000, 250)
+    vectors[2000:2100] = normalize(vectors[:100] + 0.3 * spread(100, 250, 1))
+    exact, cosines = find_pairs(vectors, 0.85, 5)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    pairs, found = find_pairs(vectors, 0.85, 5)
+    assert len(exact) >= 100
+    assert len(pairs) >= 0.98 * len(exact)
+    assert set(map(tuple, pairs.tolist())) <= set(map(tuple, exact.tolist()))
+    assert float(found.max()) == pytest.approx(float(cosines.max()), abs=1e-5)
+
+
+def test_nearest_of_many_are_taken_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    centres = torch.eye(4).repeat_interleave(50, 0)
+    vectors = normalize(centres + 0.05 * spread(200, 4))
+    _, near = find_nearest(vectors, 5)
+    assert bool((near // 50 == torch.arange(200)[:, None] // 50).all())
+    assert not bool((near == torch.arange(200)[:, None]).any())
+    monkeypatch.setattr(neighbours, "MOST", 60)
+    _, fewer = find_nearest(vectors, 5)
+    assert len(fewer.unique()) <= 60
+    assert bool((fewer // 50 == torch.arange(200)[:, None] // 50).all())
+
+
+def test_votes_are_shares() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.2], [0.0, 1.0]])
+    votes = vote_by_neighbours(vectors, torch.tensor([0, 1, 1, 2]), 3, 2)
+    assert votes[0].tolist() == [0, 1, 0]
+    assert votes[1].tolist() == [0.5, 0.5, 0]
