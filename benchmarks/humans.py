@@ -27,17 +27,20 @@ import drpl
 from drpl.cleaning.plan import Choice, scale_epochs
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
+from drpl.detection.left_out import predict_left_out
 from drpl.detection.neighbours import vote_by_neighbours
+from drpl.detection.noise_model import NoiseModel
 from drpl.files import read_json, write_atomic, write_json
 from drpl.report.table import to_csv
 from drpl.runs import model
 from drpl.runs.execute import execute, list_versions
-from drpl.runs.experiment import Execution, Experiment
+from drpl.runs.experiment import Execution
 
 IMAGES, FOLDS, NEIGHBOURS = 20_000, 5, 100
 FEW = 5_000  # images that networks of pixels are trained on
-SIDE, FROZEN = 64, 3  # pixels a side, and parts that keep their weights, in fine-tuning
-SMALL, WIDTH, EFFORT = 16, 16, 0.5  # pixels a side, width and share of the epochs from scratch
+SIDE, FROZEN = 64, 5  # pixels a side, and parts that keep their weights, in fine-tuning
+SMALL, WIDTH = 16, 16  # pixels a side, and width, from scratch
+EFFORT = {"finetune": 0.5, "scratch": 0.25}  # shares of the presets' epochs
 LABELS = ("worse_label", "random_label1", "aggre_label")
 RESULTS = Path("benchmarks/results/humans")
 
@@ -175,29 +178,36 @@ def by_folds(data: DatasetSplits, seed: int, out: Path) -> Found:
 
 def by_finetuning(data: DatasetSplits, seed: int, out: Path) -> Found:
     """DRPL whose networks begin with the encoder's weights."""
-    experiment = Experiment.build(
-        data,
-        preset="finetune",
-        settings={"pool": True, "frozen": FROZEN},
-        seed=seed,
-        goal="detect",
-    )
-    return {"DRPL, fine-tuned": detect(experiment, out)}, None
+    return {"DRPL, fine-tuned": detect(data, seed, out, "finetune", {"frozen": FROZEN})}, None
 
 
 def by_scratch(data: DatasetSplits, seed: int, out: Path) -> Found:
     """DRPL as `drpl clean --features none` trains it."""
-    whole = Choice(data, "small", {"pool": True, "width": WIDTH, "flip": True})
-    experiment = scale_epochs(whole, EFFORT).build(seed, "detect")
-    return {"DRPL, from scratch": detect(experiment, out)}, None
+    settings = {"width": WIDTH, "flip": True}
+    return {"DRPL, from scratch": detect(data, seed, out, "small", settings)}, None
 
 
-def detect(experiment: Experiment, out: Path) -> np.ndarray[Any, Any]:
+def detect(
+    data: DatasetSplits, seed: int, out: Path, preset: str, settings: dict[str, Any]
+) -> np.ndarray[Any, Any]:
     """The mean loss of both stages."""
+    choice = Choice(data, preset, {"pool": True, **settings})
+    experiment = scale_epochs(choice, EFFORT[out.name]).build(seed, "detect")
     execute(experiment, Execution(folder=out / "run", quiet=True))
     with np.load(out / "run" / "splits" / "pooled.npz") as split:
         losses: np.ndarray[Any, Any] = split["losses"]
     return losses
+
+
+def by_left_out(data: DatasetSplits, seed: int, out: Path) -> Found:
+    """How probably wrong a label is by leave-one-out ridge regression; no seed matters."""
+    train, mean, std = data.train, torch.tensor(data.mean), torch.tensor(data.std)
+    found = predict_left_out(
+        lambda index: (train.images.load(index) - mean) / std, train.labels, len(train.classes)
+    )
+    return {
+        "leave-one-out ridge": NoiseModel.fit(found.scores, train.labels).posterior.numpy()
+    }, None
 
 
 DETECTORS = {
@@ -205,6 +215,7 @@ DETECTORS = {
     "loss": by_loss,
     "neighbours": by_neighbours,
     "regression": by_regression,
+    "left-out": by_left_out,
     "folds": by_folds,
     "scratch": by_scratch,
     "finetune": by_finetuning,

@@ -30,7 +30,7 @@ from drpl.runs.execute import list_versions
 
 SIZES = (1000, 3000, 10_000, 20_000)
 ALIKE, INTRUDERS = 0.25, 0.1
-BUDGET = "10m"
+BUDGET = "4m"
 RESULTS = Path("benchmarks/results/sizes")
 
 
