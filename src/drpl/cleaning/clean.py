@@ -17,7 +17,6 @@ from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from drpl.cleaning import tables
 from drpl.cleaning.estimate import Rate
@@ -34,6 +33,7 @@ from drpl.cleaning.folder import (
 from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
+from drpl.cleaning.planted import plant
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.carry_over import carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
@@ -41,7 +41,7 @@ from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
-from drpl.detection.left_out import predict_left_out
+from drpl.detection.left_out import Load, predict_left_out
 from drpl.errors import RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.report.page import report
@@ -50,6 +50,7 @@ from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
 
 PLAN = "plan.json"
+DOUBTFUL = 0.6  # share of contradicted labels from which on nothing is sure
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,9 @@ def _write_results(
     folder: Path, source: str, choice: Choice, judgements: list[Judgement], seed: int
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
-    train, merged = choice.data.train, merge(judgements, _leave_out(choice.data))
-    rate = merged.rate
+    train, load = choice.data.train, _read_vectors(choice.data)
+    left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
+    merged = merge(judgements, left_out)
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
@@ -182,13 +184,15 @@ def _write_results(
         "seed": seed,
         "repeats": len(judgements),
         "samples": len(train),
-        "noise rate": asdict(rate),
+        "noise rate": asdict(merged.rate),
         "issues": len(issues),
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
         "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
-        "notes": [*choice.notes, *choice.data.notes],
+        "notes": [*_list_doubts(merged), *choice.notes, *choice.data.notes],
     }
+    if load:
+        figures["planted"] = plant(merged, load, seed).summarize(train.classes)
     write_atomic(folder / "summary.md", summarize(figures, folder))
     sections = build_sections(CleanedFolder.load(folder), figures, matrix)
     report([result], folder / "report.html", sections=sections, images=root)
@@ -196,16 +200,22 @@ def _write_results(
     return Cleaning(folder, figures)
 
 
-def _leave_out(data: DatasetSplits) -> Tensor | None:
-    """What a linear classifier says of each vector without its label; of pixels it says little."""
+def _list_doubts(run: Judgement) -> list[str]:
+    """What makes the judgement itself doubtful."""
+    if run.rate.high < DOUBTFUL:
+        return []
+    return [
+        f"the predictions contradict {run.rate.high:.0%} of the labels, so they are of little use "
+        "here: what is wrong cannot be told from what was not learnt"
+    ]
+
+
+def _read_vectors(data: DatasetSplits) -> Load | None:
+    """Standardised vectors by row; None for images."""
     if len(data.train.images.shape) != 1:
         return None
-    mean, std = torch.tensor(data.mean), torch.tensor(data.std)
-    train = data.train
-    found = predict_left_out(
-        lambda index: (train.images.load(index) - mean) / std, train.labels, len(train.classes)
-    )
-    return found.scores
+    images, mean, std = data.train.images, torch.tensor(data.mean), torch.tensor(data.std)
+    return lambda index: (images.load(index) - mean) / std
 
 
 def _find_root(source: str) -> Path | None:

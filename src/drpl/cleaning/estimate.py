@@ -30,7 +30,7 @@ from drpl.detection.noise_model import NoiseModel, rank_doubt
 SURE = 0.2  # share of the samples whose predictions are trusted
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
 FEWEST = 10  # samples that a line can be drawn through
-TAIL = 0.025  # on either side of the interval
+TAIL = 0.005  # of either bound: together with what the classifier gets wrong, 19 of 20 hold
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,19 @@ class Judgement:
 
     def scale_posterior(self, rate: float) -> Tensor:
         """How probably each label is wrong, if that share of all is. [N]"""
-        odds = self.noise.posterior.clamp(1e-9, 1 - 1e-9).logit().sort().values
-        rate = min(max(rate, 1e-4), 1 - 1e-4)
-        shift: float = brentq(lambda by: float((odds + by).sigmoid().mean()) - rate, -60, 60)
-        scaled = torch.empty_like(odds)
-        scaled[self.order] = (odds + shift).sigmoid()
+        scaled = torch.empty_like(self._odds)
+        scaled[self.order] = (self._odds.sort().values + self.find_shift(rate)).sigmoid()
         return scaled
+
+    def find_shift(self, rate: float) -> float:
+        """What is added to the posterior's log-odds to make its mean the rate."""
+        rate = min(max(rate, 1e-4), 1 - 1e-4)
+        shift: float = brentq(lambda by: float((self._odds + by).sigmoid().mean()) - rate, -60, 60)
+        return shift
+
+    @cached_property
+    def _odds(self) -> Tensor:
+        return self.noise.posterior.clamp(1e-9, 1 - 1e-9).logit()
 
     @cached_property
     def issues(self) -> Tensor:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.page import MOST, build_standalone, read_part
-from drpl.cleaning.summary import MEANING
+from drpl.cleaning.summary import MEANING, describe_planted
 from drpl.report.matrices import draw_matrix
 from drpl.report.numbers import Number, tag_name
 from drpl.report.page import Section
@@ -39,9 +39,12 @@ def _describe(figures: dict[str, Any]) -> str:
 
     rate = [number(f"noise rate.{end}", percent=True) for end in ("value", "low", "high")]
     text = Markup(
-        "<p>About <b>{}&nbsp;%</b> of the {} labels are wrong (between {} and {}&nbsp;%). {} are "
-        "suspicious enough to be listed: every network that was trained contradicts them.</p>"
-    ).format(rate[0], number("samples"), *rate[1:], number("issues"))
+        "<p>Between <b>{}</b> and <b>{}&nbsp;%</b> of the {} labels are wrong, most likely about "
+        "<b>{}&nbsp;%</b>. {} are listed: they are more probably wrong than right.</p>"
+    ).format(*rate[1:], number("samples"), rate[0], number("issues"))
+    text += Markup().join(Markup("<p>Note: {}.</p>").format(note) for note in figures["notes"][:3])
+    if "planted" in figures:
+        text += Markup("<p>{}</p>").format(describe_planted(figures["planted"]))
     kinds = [
         Markup("<li>{} {}</li>").format(number(f"verdicts.{kind}"), meaning)
         for kind, meaning in MEANING.items()

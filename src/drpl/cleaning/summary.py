@@ -7,6 +7,7 @@ from typing import Any
 PAIRS = 5  # confusions that are named
 OFTEN = 0.02  # share of a class from which on a confusion is named
 DISTRUSTED = 1.5  # times the mean share of doubted labels makes a class one to distrust
+NONE = 0.005  # a lower end of the rate below which all labels may be right
 MEANING = {
     "mislabelled": "look like another class",
     "outside": "look like none of the classes",
@@ -24,10 +25,14 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     """How much is wrong, what kind of wrong it is, and where: a text for each paragraph."""
     rate, samples = figures["noise rate"], figures["samples"]
     text = [
-        f"About **{rate['value']:.1%}** of the {samples:,} labels are wrong (between "
-        f"{rate['low']:.1%} and {rate['high']:.1%}). **{figures['issues']:,}** are suspicious "
-        "enough to be listed: every network that was trained contradicts them."
+        f"Between **{rate['low']:.1%}** and **{rate['high']:.1%}** of the {samples:,} labels are "
+        f"wrong, most likely about **{rate['value']:.1%}**.{_admit_none(rate)} "
+        f"**{figures['issues']:,}** are listed: they are more probably wrong than right. "
+        "40 decisions with `drpl review` will tell you more."
     ]
+    text += [f"Note: {note}." for note in figures["notes"][:PAIRS]]
+    if planted := figures.get("planted"):
+        text.append(describe_planted(planted))
     kinds = [f"{n:,} {MEANING[name]}" for name, n in figures["verdicts"].items() if n]
     if kinds:
         *first, last = kinds
@@ -44,9 +49,22 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
         text.append(f"Classes to distrust: {'; '.join(shares)}.")
     else:
         text.append("No class is much worse than the others.")
-    if figures["repeats"] == 1:
-        text.append("The interval knows of one training only; `--repeats 3` adds other seeds.")
-    return [*text, *(f"Note: {note}." for note in figures["notes"][:PAIRS])]
+    return text
+
+
+def describe_planted(planted: dict[str, Any]) -> str:
+    """What share of wrong labels the list has, measured on labels that were flipped on purpose."""
+    return (
+        f"Of labels that were flipped on purpose the list would have shown {planted['recall']:.0%} "
+        f"where they were flipped as they are mistaken here, and "
+        f"{planted['recall of uniform flips']:.0%} of those flipped to any class. Real mistakes "
+        "may be harder to find: people err where images are hard."
+    )
+
+
+def _admit_none(rate: dict[str, float]) -> str:
+    """A sentence where all labels may be right."""
+    return " It may be that none is." if rate["low"] < NONE else ""
 
 
 def _list_next_steps(folder: Path) -> str:

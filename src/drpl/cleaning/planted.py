@@ -1,0 +1,70 @@
+"""Planted errors: which share of wrong labels the list would show, measured on the user's own data.
+
+Some labels that are not listed are flipped, half of them as labels are mistaken here, by the noise
+model's confusions, half to any other class. The leave-one-out classifier is trained on them once
+more, and what the noise model of the real labels then says decides whether each would have been
+listed. Nothing of this reaches the lists themselves. Real mistakes are harder to find than planted
+ones where people err on the images that a classifier finds hard, too.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drpl.cleaning.judge import LISTED, Judgement
+from drpl.detection.left_out import Load, predict_left_out
+from drpl.randomness import rng
+
+SHARE = 0.02  # of the samples, for each of the two ways to flip
+PAIRS, ENOUGH = 5, 5  # pairs of classes that are named, and flips that make a pair worth it
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Labels that were flipped, and which of them would have been listed."""
+
+    true: Tensor  # [P]
+    given: Tensor  # [P]
+    alike: Tensor  # [P] bool: flipped as labels are mistaken here, not uniformly
+    found: Tensor  # [P] bool
+
+    def summarize(self, classes: tuple[str, ...]) -> dict[str, object]:
+        """Recall in both ways, and of the pairs of classes that were flipped most often."""
+        pairs = torch.stack([self.true, self.given], 1)
+        kinds, counts = pairs.unique(dim=0, return_counts=True)
+        rows = []
+        for row in counts.argsort(descending=True, stable=True)[:PAIRS].tolist():
+            mine = (pairs == kinds[row]).all(1)
+            if int(mine.sum()) >= ENOUGH:
+                true, given = (classes[int(label)] for label in kinds[row])
+                rows.append({"true": true, "given": given, "recall": _share(self.found[mine])})
+        return {
+            "planted": len(self.found),
+            "recall": _share(self.found[self.alike]),
+            "recall of uniform flips": _share(self.found[~self.alike]),
+            "pairs": rows,
+        }
+
+
+def plant(run: Judgement, load: Load, seed: int) -> Planted:
+    """Flip some labels, train once more, and see which of them would be listed."""
+    draws, classes = rng(seed, "planted"), run.scores.shape[1]
+    sound = (~run.issues).nonzero().flatten()
+    count = max(1, min(round(SHARE * len(run.given)), len(sound) // 2))
+    rows = sound[torch.randperm(len(sound), generator=draws)[: 2 * count]]
+    alike = torch.arange(len(rows)) < count
+    true = run.given[rows]
+    even = (1 - torch.eye(classes, dtype=torch.float64))[true]
+    weights = torch.where(alike[:, None], run.noise.confusions[true], even)
+    flipped = torch.multinomial(weights, 1, generator=draws).squeeze(1)
+    labels = run.given.clone()
+    labels[rows] = flipped
+    scores = predict_left_out(load, labels, classes).scores
+    odds = run.noise.of(scores, labels).posterior.clamp(1e-9, 1 - 1e-9).logit()
+    probable = (odds + run.find_shift(run.rate.value)).sigmoid()
+    return Planted(true, flipped, alike, probable[rows] > LISTED)
+
+
+def _share(hits: Tensor) -> float:
+    return float(hits.double().mean())
