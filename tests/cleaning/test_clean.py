@@ -239,7 +239,6 @@ def test_repeats_train_with_other_seeds(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "repeats").iterdir()) == ["seed-2", "seed-3"]
     assert found.figures["repeats"] == 3
     assert found.rate.low <= (true != given).mean() <= found.rate.high
-    assert "--repeats" not in found.text
 
 
 def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: DatasetSplits) -> None:
@@ -250,8 +249,9 @@ def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Datas
     found = clean(noisy, tmp_path, budget="1s", features="none", quiet=True)
     where = CleanedFolder.load(tmp_path)
     assert where.root is None
-    assert len(found.issues)
-    for number in found.issues["id"].tolist():
+    shown = {*found.issues["id"], *where.look.index}
+    assert shown
+    for number in shown:
         assert where.image(number).is_file()  # type: ignore[union-attr]
 
 
@@ -278,7 +278,8 @@ def test_vectors_of_image_files_are_shown_as_pictures(tmp_path: Path) -> None:
     source = str(tmp_path / "made.npz")
     found = clean(source, tmp_path / "cleaned", budget="1s", repeats=1, quiet=True)
     where = CleanedFolder.load(tmp_path / "cleaned")
-    assert len(found.issues)
-    for number in found.issues["id"].tolist():
+    shown = {*found.issues["id"], *where.look.index}
+    assert shown
+    for number in shown:
         assert where.image(number) == tmp_path / f"{number}.png"
     assert (tmp_path / "cleaned" / "gallery.npz").exists()

@@ -1,37 +1,59 @@
 import pytest
 import torch
+from torch import Tensor
 
-from drpl.cleaning.estimate import estimate_rate, estimate_truth
-from drpl.noise.transition import transition_matrix
-from tests.cleaning.test_judge import judged
+from drpl.cleaning.estimate import estimate_rate
+from drpl.detection.noise_model import NoiseModel
+
+CLASSES = 5
 
 
-@pytest.mark.parametrize("noise", [0.05, 0.3, 0.6])
-@pytest.mark.parametrize("error", [0.0, 0.05, 0.15])
-def test_the_noise_rate_is_found_though_networks_err(noise: float, error: float) -> None:
+def make_model(
+    rate: float, growth: float, seed: int, samples: int = 6000
+) -> tuple[NoiseModel, Tensor]:
+    """Predictions of known sureness, and labels wrong at `rate`, from which it grows with doubt."""
+    draws = torch.Generator().manual_seed(seed)
+    scores = 3 * torch.randn(samples, CLASSES, generator=draws)
+    true = torch.multinomial(scores.softmax(1), 1, generator=draws).squeeze(1)
+    first, second = scores.topk(2).values.unbind(1)
+    doubt = (second - first).argsort().argsort() / samples
+    wrong = torch.rand(samples, generator=draws) < rate + growth * doubt
+    step = torch.randint(1, CLASSES, (samples,), generator=draws)
+    labels = torch.where(wrong, (true + step) % CLASSES, true)
+    return NoiseModel.fit(scores, labels), wrong
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.2, 0.4])
+@pytest.mark.parametrize("growth", [0.0, 0.1, 0.4])
+def test_the_interval_contains_the_rate(rate: float, growth: float) -> None:
     hits = 0
-    for seed in range(5):
-        run, true = judged(noise, error, seed=seed)
-        real = float((true != run.given).double().mean())
-        rate = estimate_rate([run], seed)
-        assert rate.low <= rate.value <= rate.high
-        assert rate.value == pytest.approx(real, abs=0.03)
-        hits += rate.low <= real <= rate.high
-    assert hits >= 4
+    for seed in range(6):
+        model, wrong = make_model(rate, growth, seed)
+        found, real = estimate_rate(model), float(wrong.double().mean())
+        assert found.low <= found.value <= found.high
+        if not growth:
+            assert found.value == pytest.approx(real, abs=0.05)
+        hits += found.low <= real <= found.high
+    assert hits >= 5
 
 
-def test_more_runs_widen_the_interval_by_what_they_differ() -> None:
-    first, _ = judged(0.3, 0.0)
-    other, _ = judged(0.4, 0.0)
-    alone, both = estimate_rate([first], 1), estimate_rate([first, other], 1)
-    assert both.high - both.low > alone.high - alone.low + 0.05
-    assert both.value == pytest.approx((0.3 + 0.4) / 2, abs=0.02)
-    assert estimate_rate([first], 1) == alone
+def test_noise_that_grows_with_doubt_is_more_than_is_seen_where_all_is_sure() -> None:
+    model, wrong = make_model(0.02, 0.2, 1, samples=20_000)
+    found, real = estimate_rate(model), float(wrong.double().mean())
+    assert found.low < 0.06 < found.value < real + 0.02
 
 
-def test_the_noise_matrix_follows_from_the_estimated_truth() -> None:
-    run, right = judged(0.4, 0.0)
-    labels, inside = estimate_truth(run)
-    estimated = transition_matrix(labels[inside], run.given[inside], 5)
-    real = transition_matrix(right, run.given, 5)
-    torch.testing.assert_close(estimated, real, atol=0.02, rtol=0)
+def test_the_rate_of_some_samples_is_theirs() -> None:
+    model, wrong = make_model(0.1, 0.0, 2)
+    worse = wrong.nonzero().flatten()[:300]
+    others = (~wrong).nonzero().flatten()[:300]
+    assert estimate_rate(model, torch.cat([worse, others])).value > 0.3
+    assert estimate_rate(model, others).low == 0
+
+
+@pytest.mark.parametrize("samples", [4, 30])
+def test_few_samples_give_a_wide_interval(samples: int) -> None:
+    model, _ = make_model(0.2, 0.0, 1, samples=samples)
+    found = estimate_rate(model)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.high - found.low > 0.1

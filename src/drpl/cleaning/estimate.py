@@ -15,7 +15,8 @@ end of Jeffreys' interval for the share of all samples that are contradicted.
 classifier errs little (u < SEEN) one sees how contradictions beyond its own error grow with u. A
 straight line through them, by least squares, is continued to u = 1; its mean over all samples is
 the estimate, where it lies between the two ends. Noise that is the same everywhere has no slope:
-the slope b is shrunk by b^2 / (b^2 + s^2), s being its standard error, so few samples claim none.
+the slope b is multiplied by 1 - (2 s / b)^2, s being its standard error, or by 0 if that is less,
+so that chance claims none.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from drpl.detection.noise_model import NoiseModel, rank_doubt
 
 SURE = 0.2  # share of the samples whose predictions are trusted
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
+CHANCE = 2.0  # standard errors that a slope may be wide of 0 by chance
 FEWEST = 10  # samples that a line can be drawn through
 TAIL = 0.005  # of either bound: together with what the classifier gets wrong, 19 of 20 hold
 
@@ -71,5 +73,5 @@ def _continue_line(doubt: Tensor, excess: Tensor) -> float:
         return float(excess.mean())
     (slope, _), errors = np.polyfit(u, y, 1, cov="unscaled")
     spread = float(np.var(y - slope * u)) * errors[0, 0]
-    slope *= slope**2 / max(slope**2 + spread, 1e-12)
+    slope *= max(0.0, 1 - CHANCE**2 * spread / max(slope**2, 1e-12))
     return float(y.mean() + slope * (0.5 - u.mean()))

@@ -1,0 +1,35 @@
+import pytest
+import torch
+
+from drpl.cleaning.judge import Judgement
+from drpl.cleaning.planted import plant
+from drpl.detection.left_out import predict_left_out
+
+
+def test_planted_recall_is_that_of_errors_of_the_same_kind() -> None:
+    draws = torch.Generator().manual_seed(5)
+    centres = 1.2 * torch.randn(4, 20, generator=draws)
+    true = torch.randint(4, (3000,), generator=draws)
+    x = centres[true] + 2 * torch.randn(3000, 20, generator=draws)
+    wrong = torch.rand(3000, generator=draws) < 0.1
+    given = torch.where(wrong, (true + 1) % 4, true)  # each class has one that looks alike
+    x = x - x.mean(0)
+    scores = predict_left_out(lambda index: x[index], given, 4).scores
+    probs = (5 * scores).softmax(1)
+    losses = -probs.gather(1, given[:, None]).squeeze(1).log().double()
+    run = Judgement(given, probs.argmax(1)[None], probs[None], x, losses, scores)
+    before = run.issues.clone()
+    planted = plant(run, lambda index: x[index], seed=1)
+    figures = planted.summarize(("a", "b", "c", "d"))
+    real = float(run.issues[wrong].double().mean())
+    assert figures["recall"] == pytest.approx(real, abs=0.1)
+    assert figures["planted"] == 120
+    assert bool((planted.true != planted.given).all())
+    assert torch.equal(run.issues, before)
+    pairs = figures["pairs"]
+    assert isinstance(pairs, list)
+    assert pairs[0]["given"] == "bcda"["abcd".index(pairs[0]["true"])]
+    again = plant(run, lambda index: x[index], seed=1)
+    assert torch.equal(again.given, planted.given)
+    other = plant(run, lambda index: x[index], seed=2)
+    assert not torch.equal(other.true, planted.true)
