@@ -96,7 +96,8 @@ def _find_basis(vectors: Tensor) -> Tensor:
     products = some.T @ some / len(some)
     # A little on the diagonal, for eigh fails where many eigenvalues are equal.
     products += 1e-9 * torch.diag(torch.linspace(1, 2, len(products), dtype=torch.float64))
-    return torch.linalg.eigh(products)[1][:, -WIDTH:].float()  # the largest come last
+    directions: Tensor = torch.linalg.eigh(products)[1]
+    return directions[:, -WIDTH:].float()  # the largest come last
 
 
 def shorten(vectors: Tensor, basis: Tensor | None = None) -> Tensor:
