@@ -19,7 +19,7 @@ from drpl.randomness import rng
 CHUNK = 1024  # samples compared with all others at once
 MOST = 50_000  # samples that are compared with; of more, so many drawn at random
 EXACT = 200_000  # samples among which all pairs are looked at
-WIDTH = 192  # components that long vectors are compared in first
+WIDTH = 128  # components that long vectors are compared in first
 FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
