@@ -81,22 +81,26 @@ KINDS = {"recompressed": recompress, "resized": resize, "cropped": crop, "mirror
 
 
 def main() -> None:
-    found = read_json(OUT) if OUT.exists() else {"sets": {}}
     words = sys.argv[1:]
+    new: dict[str, Any] = {}
     if words[0] == "--speed":
-        found["speed"] = measure_speed(words[1])
+        new["speed"] = measure_speed(words[1])
     elif words[0] == "--libraries":
-        found["libraries"] = dict(measure_libraries(words[1]))
+        new["libraries"] = dict(measure_libraries(words[1]))
     else:
-        sets = dict(word.split("=", 1) for word in words)
-        encoded = {}
-        for name, what in sets.items():
-            found["sets"][name], encoded[name] = measure_copies(what)
-            print(name, found["sets"][name], flush=True)
-        found["outliers"] = list(measure_outliers(encoded))
-    done = {"versions": list_versions(), "threads": torch.get_num_threads()}
-    write_json(OUT, found | done | {"command": "python benchmarks/duplicates.py NAME=DATA ..."})
-    print({key: value for key, value in found.items() if key not in ("versions", "sets")})
+        new["sets"], encoded = {}, {}
+        for name, what in (word.split("=", 1) for word in words):
+            new["sets"][name], encoded[name] = measure_copies(what)
+            print(name, new["sets"][name], flush=True)
+        new["outliers"] = list(measure_outliers(encoded))
+    print(new)
+    about = {
+        "command": "python benchmarks/duplicates.py NAME=DATA ...; --speed DATA; --libraries DATA",
+        "threads": torch.get_num_threads(),
+        "versions": list_versions(),
+    }
+    before = read_json(OUT) if OUT.exists() else {}  # what another call measured stays
+    write_json(OUT, before | new | about)
 
 
 def measure_copies(what: str) -> tuple[dict[str, Any], Dataset]:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,10 @@ from tests.support.datasets import REAL, real_data
 from tests.support.encoders import write_model
 from tests.support.pictures import draw_pictures
 
-MODEL = (("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}), ("Flatten", {}))
+MODEL: list[tuple[str, dict[str, Any]]] = [
+    ("AveragePool", {"kernel_shape": [4, 4], "strides": [4, 4]}),
+    ("Flatten", {}),
+]
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ def standardise(pixels: Tensor) -> Tensor:
     """
     flat = pixels.flatten(-3).float() - 127.5
     flat = flat - (1 - BRIGHTNESS) * flat.mean(-1, keepdim=True)
-    return flat / flat.norm(dim=-1, keepdim=True).clamp(min=1)
+    unit: Tensor = flat / flat.norm(dim=-1, keepdim=True).clamp(min=1)
+    return unit
 
 
 def correlate_aligned(first: Tensor, second: Tensor) -> Tensor:

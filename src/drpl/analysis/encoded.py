@@ -50,7 +50,7 @@ class EncodedImages:
         parts = [
             self.centre(vectors)
             for part in self.parts.values()
-            for _, vectors in load_batches(part.images, list(_split(part.images)))
+            for _, vectors in load_batches(part.images, list(torch.arange(len(part)).split(PART)))
         ]
         return torch.cat(parts)
 
@@ -108,7 +108,3 @@ class EncodedImages:
 def to_grey(squares: Tensor) -> Tensor:
     """Pictures uint8 [B, 3, S, S] without their colours. uint8 [B, S, S]"""
     return (squares * torch.tensor(LUMA).view(3, 1, 1)).sum(1).round().to(torch.uint8)
-
-
-def _split(images: Images) -> tuple[Tensor, ...]:
-    return torch.arange(len(images)).split(PART)

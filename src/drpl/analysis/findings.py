@@ -32,14 +32,14 @@ class Findings:
     @cached_property
     def conflicts(self) -> Tensor:
         """Which pairs of near-duplicates have different labels. [P] bool"""
-        first, second = self.images.labels[self.duplicates.pairs.T]
-        return first != second
+        labels = self.images.labels[self.duplicates.pairs]
+        return labels[:, 0] != labels[:, 1]
 
     @cached_property
     def leaks(self) -> Tensor:
         """Which pairs have one image in each part. [P] bool"""
-        first, second = self.images.is_test[self.duplicates.pairs.T]
-        return first != second
+        test = self.images.is_test[self.duplicates.pairs]
+        return test[:, 0] != test[:, 1]
 
     @property
     def ranked(self) -> Tensor:

@@ -19,7 +19,7 @@ from drpl.randomness import rng
 CHUNK = 1024  # samples compared with all others at once
 MOST = 50_000  # samples that are compared with; of more, so many drawn at random
 EXACT = 200_000  # samples among which all pairs are looked at
-WIDTH = 192  # components that long vectors are compared in first
+WIDTH = 128  # components that long vectors are compared in first
 FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
@@ -96,7 +96,8 @@ def _find_basis(vectors: Tensor) -> Tensor:
     products = some.T @ some / len(some)
     # A little on the diagonal, for eigh fails where many eigenvalues are equal.
     products += 1e-9 * torch.diag(torch.linspace(1, 2, len(products), dtype=torch.float64))
-    return torch.linalg.eigh(products)[1][:, -WIDTH:].float()  # the largest come last
+    directions: Tensor = torch.linalg.eigh(products)[1]
+    return directions[:, -WIDTH:].float()  # the largest come last
 
 
 def shorten(vectors: Tensor, basis: Tensor | None = None) -> Tensor:
