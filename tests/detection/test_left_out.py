@@ -23,7 +23,8 @@ def solve_without(x: Tensor, y: Tensor, i: int, penalty: float) -> Tensor:
     weights[-1] = 0
     inner = inputs[others].T @ inputs[others] + weights.diag()
     targets = one_hot(y, 3).double()[others]
-    return inputs[i] @ torch.linalg.solve(inner, inputs[others].T @ targets)
+    answer: Tensor = inputs[i] @ torch.linalg.solve(inner, inputs[others].T @ targets)
+    return answer
 
 
 @pytest.mark.parametrize("samples", [60, 6])  # also fewer than dimensions
