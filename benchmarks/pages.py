@@ -75,7 +75,53 @@ def losses() -> str:
 
 
 def humans() -> str:
-    """CIFAR-10N's human labels."""
+    """CIFAR-10N's human labels: means over seeds."""
+    found = pd.read_csv(RESULTS / "humans" / "table.csv")
+    rows = []
+    for (detector, samples), mine in found.groupby(["detector", "samples"]):
+        cells = []
+        for labels in ("worse_label", "random_label1", "aggre_label"):
+            some = mine[mine["labels"] == labels]
+            cells += [f"{some[name].mean():.3f}" for name in ("auroc", "precision")]
+        some = mine[mine["labels"] == "worse_label"]
+        cells.append(f"{some['average precision'].mean():.3f}")
+        accuracy = some["accuracy"].mean()
+        cells.append(f"{accuracy:.1f}" if accuracy == accuracy else "")
+        cells += [f"{mine['seconds'].mean():.0f}", str(mine["seed"].nunique())]
+        rows.append([str(detector), f"{samples:,}", *cells])
+    rows.sort(key=lambda row: (row[1], row[2]), reverse=True)
+    head = (
+        "detector, images, worse: AUROC, precision, random1: AUROC, precision, aggre: AUROC, "
+        "precision, worse: average precision, accuracy (%), seconds, seeds"
+    )
+    return table(head, rows)
+
+
+def sizes() -> str:
+    """`drpl clean` and two others by number of samples: mean AUROC."""
+    found = pd.read_csv(RESULTS / "sizes" / "sizes.csv")
+    means = found.groupby(["set", "samples", "detector"])["auroc"].mean().unstack()
+    names = ["drpl clean", "k-NN vote", "cleanlab, logistic regression"]
+    rows = [
+        [name, f"{samples:,}", *(f"{means.loc[(name, samples), way]:.3f}" for way in names)]
+        for name, samples in means.index
+    ]
+    return table("labels, samples, `drpl clean`, k-NN vote, cleanlab (regression)", rows)
+
+
+def rates() -> str:
+    """Estimated noise rates beside the true ones."""
+    found = pd.read_csv(RESULTS / "rates" / "table.csv")
+    rows, hits = [], (found["low"] <= found["wrong"]) & (found["wrong"] <= found["high"])
+    for name, mine in found.groupby("labels", sort=False):
+        ends = [f"{mine[end].mean():.1%}" for end in ("wrong", "value", "low", "high")]
+        rows.append([str(name), *ends, f"{hits[mine.index].sum()} of {len(mine)}"])
+    words = f"In {hits.sum()} of {len(hits)} cases the interval contained the truth.\n\n"
+    return words + table("labels, wrong, estimated, at least, at most, contained", rows)
+
+
+def scratch() -> str:
+    """CIFAR-10N's human labels, on pixels."""
     names = {"drpl": "DRPL", "cleanlab": "cleanlab", "cross_entropy": "small loss"}
     rows = [
         [
@@ -85,7 +131,7 @@ def humans() -> str:
             f"{row.precision:.3f}",
             f"{row.images:,}",
         ]
-        for row in pd.read_csv(RESULTS / "humans" / "table.csv").itertuples()
+        for row in pd.read_csv(RESULTS / "humans" / "scratch.csv").itertuples()
     ]
     return table("detector, score, AUROC, precision, images shown", rows, names=2)
 
@@ -188,7 +234,8 @@ def speed() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
-        *(demo, mini, accuracy, losses, humans, probes, cleaning, encoder, second_encoder),
+        *(demo, mini, accuracy, losses, humans, sizes, rates, scratch, probes, cleaning),
+        *(encoder, second_encoder),
         *(duplicates, outliers, speed),
     )
 }

@@ -20,8 +20,8 @@ def test_the_summary() -> None:
     }
     text = " ".join(describe_findings(figures))
     for part in ("20.0%", "18.0%", "190", "150 look like another class and 40 look like none",
-                 "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)", "`drpl review`",
-                 "left out x.jpg"):  # fmt: skip
+                 "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)",
+                 "`drpl review`", "left out x.jpg"):  # fmt: skip
         assert part in text
     assert "could be either" not in text
     assert "cat as dog" not in text

@@ -5,7 +5,8 @@ prediction is. No data set tells the two apart by itself; this is what can be kn
 
 **At least.** Among the SURE share of the samples on which the classifier is surest it hardly errs.
 Of k contradictions among these n, the lower end of Jeffreys' interval for k / n is taken, less the
-classifier's own error there by its calibrated probabilities. If noise does not depend on the image,
+classifier's own error there by its calibrated probabilities, and less SLIPS, for no calibration
+vouches for fewer errors than that. If noise does not depend on the image,
 that share is the noise rate itself; if people err where images are hard, it is less.
 
 **At most.** If the classifier never erred, every contradiction would be a wrong label: the upper
@@ -29,6 +30,7 @@ from torch import Tensor
 from drpl.detection.noise_model import NoiseModel, rank_doubt
 
 SURE = 0.2  # share of the samples whose predictions are trusted
+SLIPS = 0.005  # of these may be the classifier's own errors, however sure it is
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
 CHANCE = 2.0  # standard errors that a slope may be wide of 0 by chance
 FEWEST = 10  # samples that a line can be drawn through
@@ -52,7 +54,7 @@ def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
     error = 1 - model.probs[every].amax(1)
     doubt = rank_doubt(scores)
     sure = doubt <= SURE
-    low = _bound(contradicted[sure], TAIL) - float(error[sure].mean())
+    low = _bound(contradicted[sure], TAIL) - float(error[sure].mean()) - SLIPS
     high = _bound(contradicted, 1 - TAIL)
     value = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
     low = max(0.0, min(low, high))
