@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from drpl.cleaning.estimate import estimate_rate
+from drpl.detection.left_out import predict_left_out
 from drpl.detection.noise_model import NoiseModel
 
 CLASSES = 5
@@ -57,3 +58,13 @@ def test_few_samples_give_a_wide_interval(samples: int) -> None:
     found = estimate_rate(model)
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert found.high - found.low > 0.1
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_predictions_that_know_nothing_leave_the_rate_unknown(classes: int) -> None:
+    draws = torch.Generator().manual_seed(1)
+    labels = torch.randint(classes, (3000,), generator=draws)
+    x = torch.randn(3000, 8, generator=draws)
+    scores = predict_left_out(lambda index: x[index] - x.mean(0), labels, classes).scores
+    found = estimate_rate(NoiseModel.fit(scores, labels))
+    assert (found.value, found.low, found.high) == (0, 0, 1)

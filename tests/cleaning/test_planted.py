@@ -20,6 +20,7 @@ def test_planted_recall_is_that_of_errors_of_the_same_kind() -> None:
     run = Judgement(given, probs.argmax(1)[None], probs[None], x, losses, scores)
     before = run.issues.clone()
     planted = plant(run, lambda index: x[index], seed=1)
+    assert planted
     figures = planted.summarize(("a", "b", "c", "d"))
     real = float(run.issues[wrong].double().mean())
     assert figures["recall"] == pytest.approx(real, abs=0.1)
@@ -29,7 +30,19 @@ def test_planted_recall_is_that_of_errors_of_the_same_kind() -> None:
     pairs = figures["pairs"]
     assert isinstance(pairs, list)
     assert pairs[0]["given"] == "bcda"["abcd".index(pairs[0]["true"])]
-    again = plant(run, lambda index: x[index], seed=1)
+    again, other = (plant(run, lambda index: x[index], seed=seed) for seed in (1, 2))
+    assert again
+    assert other
     assert torch.equal(again.given, planted.given)
-    other = plant(run, lambda index: x[index], seed=2)
     assert not torch.equal(other.true, planted.true)
+
+
+def test_few_samples_are_not_planted_in() -> None:
+    given = torch.arange(60) % 2
+    x = (given[:, None] - 0.5) + 0.1 * torch.randn(
+        60, 3, generator=torch.Generator().manual_seed(1)
+    )
+    scores = predict_left_out(lambda index: x[index], given, 2).scores
+    probs = scores.softmax(1)
+    run = Judgement(given, given[None], probs[None], x, torch.zeros(60), scores)
+    assert plant(run, lambda index: x[index], seed=1) is None

@@ -35,7 +35,7 @@ from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
 from drpl.cleaning.planted import plant
 from drpl.cleaning.representation import AUTO, represent
-from drpl.cleaning.review.carry_over import carry_over, read_earlier
+from drpl.cleaning.review.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
@@ -102,7 +102,7 @@ def clean(
     earlier = read_earlier(decisions) if decisions else None
     if (folder / "clean.json").exists():
         if earlier:
-            carry_over(CleanedFolder.load(folder), earlier)
+            _take_over(folder, earlier, quiet=quiet)
         return _load_finished(folder, seed, repeats)
     choice = _choose(data, folder, read_options or ReadOptions(), asked)
     judgements = []
@@ -113,7 +113,7 @@ def clean(
     source = data if isinstance(data, str) else choice.data.name
     found = _write_results(folder, source, choice, judgements, seed)
     if earlier:
-        carry_over(CleanedFolder.load(folder), earlier)
+        _take_over(folder, earlier, quiet=quiet)
     return found
 
 
@@ -146,6 +146,13 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
             display.note("that is more than the budget, but nothing quicker would learn enough")
     choice.save(folder / PLAN)
     return choice
+
+
+def _take_over(folder: Path, earlier: Earlier, *, quiet: bool) -> None:
+    """Earlier decisions hold here too; the user is told how many do."""
+    count = carry_over(CleanedFolder.load(folder), earlier)
+    with Display(quiet=quiet) as display:
+        display.note(f"{count:,} of {len(earlier.decisions):,} earlier decisions hold here")
 
 
 def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
@@ -191,8 +198,8 @@ def _write_results(
         "pairs": tables.rank_pairs(matrix, train.classes),
         "notes": [*_list_doubts(merged), *choice.notes, *choice.data.notes],
     }
-    if load:
-        figures["planted"] = plant(merged, load, seed).summarize(train.classes)
+    if load and (planted := plant(merged, load, seed)):
+        figures["planted"] = planted.summarize(train.classes)
     write_atomic(folder / "summary.md", summarize(figures, folder))
     sections = build_sections(CleanedFolder.load(folder), figures, matrix)
     report([result], folder / "report.html", sections=sections, images=root)
@@ -202,7 +209,7 @@ def _write_results(
 
 def _list_doubts(run: Judgement) -> list[str]:
     """What makes the judgement itself doubtful."""
-    if run.rate.high < DOUBTFUL:
+    if not DOUBTFUL <= run.rate.high < 1:
         return []
     return [
         f"the predictions contradict {run.rate.high:.0%} of the labels, so they are of little use "

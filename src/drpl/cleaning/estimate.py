@@ -20,6 +20,7 @@ the slope b is multiplied by 1 - (2 s / b)^2, s being its standard error, or by 
 so that chance claims none.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,7 @@ SURE = 0.2  # share of the samples whose predictions are trusted
 SLIPS = 0.005  # of these may be the classifier's own errors, however sure it is
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
 CHANCE = 2.0  # standard errors that a slope may be wide of 0 by chance
+CERTAIN = 3.0  # standard errors by which predictions must be better than chance
 FEWEST = 10  # samples that a line can be drawn through
 TAIL = 0.005  # of either bound: together with what the classifier gets wrong, 19 of 20 hold
 
@@ -46,12 +48,17 @@ class Rate:
     high: float
 
 
+UNKNOWN = Rate(0.0, 0.0, 1.0)  # where predictions say nothing of the labels
+
+
 def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
     """The share of wrong labels among all samples, or among some of them."""
     every = torch.arange(len(model.labels)) if index is None else index
     scores, labels = model.scores[every], model.labels[every]
     contradicted = (scores.argmax(1) != labels).double()
     error = 1 - model.probs[every].amax(1)
+    if not _tells_more_than_chance(contradicted, labels):
+        return UNKNOWN
     doubt = rank_doubt(scores)
     sure = doubt <= SURE
     low = _bound(contradicted[sure], TAIL) - float(error[sure].mean()) - SLIPS
@@ -59,6 +66,13 @@ def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
     value = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
     low = max(0.0, min(low, high))
     return Rate(min(max(value, low), high), low, high)
+
+
+def _tells_more_than_chance(contradicted: Tensor, labels: Tensor) -> bool:
+    """Whether predictions agree with more labels than the name of the largest class would."""
+    largest = float(labels.bincount().max()) / len(labels)
+    chance = largest + CERTAIN * math.sqrt(largest * (1 - largest) / len(labels))
+    return 1 - float(contradicted.mean()) > min(chance, 1 - 1 / len(labels))
 
 
 def _bound(hits: Tensor, quantile: float) -> float:

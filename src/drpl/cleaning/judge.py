@@ -1,8 +1,8 @@
 """What is known of every label: by the networks of the runs, and by predictions that left it out.
 
 DRPL's losses are the mean of two stages, averaged over seeds; they and the noise model's posterior
-each put the samples into an order, and the mean of their ranks, in which each of these three judges
-counts once, is the order of the list. How probable a wrong label is, is the
+each put the samples into an order. The mean of their ranks, in which losses count twice, is the
+order of the list. How probable a wrong label is, is the
 posterior at that place, with odds moved such that its mean is the estimated rate. A label that is
 more probably wrong than right is an issue. Whether such an image belongs to another class or to
 none shows in how sure the networks are and in how far it lies, in the features of the model, from
@@ -122,7 +122,7 @@ class Judgement:
         trusted = torch.zeros_like(self.issues)
         for label in self.given.unique():
             members = self.given == label
-            agreed = members & (self.against == 0)
+            agreed = members & (self.against == 0) & ~self.issues
             pool = agreed if bool(agreed.any()) else members
             trusted |= pool & (sure >= sure[pool].median())
         return trusted
@@ -160,7 +160,7 @@ class Judgement:
     @cached_property
     def verdicts(self) -> list[str]:
         """What is wrong with each sample, if it is an issue."""
-        one_class = (self.votes == self.votes[0]).all(0)
+        one_class = (self.votes == self.votes[0]).all(0) & (self.votes[0] != self.given)
         usual = self.outlier_score < self._find_border(UNCLEAR)
         kinds = np.where(usual & one_class, "mislabelled", "ambiguous")
         return list(np.where(self.outside, "outside", kinds))
@@ -182,6 +182,7 @@ class Judgement:
             pool = (self.trusted & (self.given == label)).nonzero().flatten()
             for part in rows.split(CHUNK):
                 near = self.features[index[part]] @ self.features[pool].T
+                near[index[part][:, None] == pool] = -torch.inf  # not itself
                 best = pool[near.topk(min(SHOWN, len(pool))).indices]
                 for row, ids in zip(part.tolist(), best.tolist(), strict=True):
                     near_ids[row] = " ".join(map(str, ids))

@@ -24,7 +24,10 @@ def group_lookalikes(issues: pd.DataFrame, features: Tensor, labels: Tensor) -> 
     ids = torch.tensor(issues["id"].tolist())
     reach, count = _measure_reach(unit, labels), 0
     kinds = issues.groupby(["given_label", "suggested_label", "verdict"], sort=False).indices
-    for rows in (rows[:MOST] for rows in kinds.values() if len(rows) > 1):
+    told_apart = unit.norm(dim=1)[ids].numpy() > 0  # others have no direction to compare
+    for rows in (rows[told_apart[rows]][:MOST] for rows in kinds.values()):
+        if len(rows) < 2:
+            continue
         clusters = AgglomerativeClustering(
             n_clusters=None, metric="cosine", linkage="complete", distance_threshold=reach
         ).fit_predict(unit[ids[rows]].numpy())

@@ -17,6 +17,7 @@ from drpl.detection.left_out import Load, predict_left_out
 from drpl.randomness import rng
 
 SHARE = 0.02  # of the samples, for each of the two ways to flip
+FEWEST = 20  # flips of either way that tell anything
 PAIRS, ENOUGH = 5, 5  # pairs of classes that are named, and flips that make a pair worth it
 
 
@@ -47,11 +48,16 @@ class Planted:
         }
 
 
-def plant(run: Judgement, load: Load, seed: int) -> Planted:
-    """Flip some labels, train once more, and see which of them would be listed."""
+def plant(run: Judgement, load: Load, seed: int) -> Planted | None:
+    """Flip some labels, train once more, and see which of them would be listed.
+
+    None where too few can be flipped to say anything.
+    """
     draws, classes = rng(seed, "planted"), run.scores.shape[1]
     sound = (~run.issues).nonzero().flatten()
-    count = max(1, min(round(SHARE * len(run.given)), len(sound) // 2))
+    count = min(round(SHARE * len(run.given)), len(sound) // 2)
+    if count < FEWEST:
+        return None
     rows = sound[torch.randperm(len(sound), generator=draws)[: 2 * count]]
     alike = torch.arange(len(rows)) < count
     true = run.given[rows]

@@ -16,6 +16,7 @@ from drpl.data.images import attempt, redecode
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import vote_by_neighbours
 from drpl.encoders.encode import encode_splits
+from drpl.encoders.lite import has_weights
 from drpl.errors import ConfigError
 from drpl.randomness import rng
 from drpl.runs.experiment import AnyData, as_splits
@@ -86,8 +87,10 @@ def represent(
 
 def choose_encoder(times: float) -> tuple[str, bool]:
     """The best encoder that takes at most `times` as long as the first, and whether mirrored."""
-    found = ((encoder, mirrored) for encoder, mirrored, cost in BETTER if cost <= times)
-    return next(found, (ENCODER, False))
+    for encoder, mirrored, cost in BETTER:
+        if cost <= times and all(map(has_weights, encoder.split("+"))):
+            return encoder, mirrored
+    return ENCODER, False
 
 
 def _load(data: AnyData, options: ReadOptions) -> DatasetSplits:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.page import MOST, build_standalone, read_part
-from drpl.cleaning.summary import MEANING, describe_planted
+from drpl.cleaning.summary import MEANING, UNKNOWN, describe_planted
 from drpl.report.matrices import draw_matrix
 from drpl.report.numbers import Number, tag_name
 from drpl.report.page import Section
@@ -42,6 +42,10 @@ def _describe(figures: dict[str, Any]) -> str:
         "<p>Between <b>{}</b> and <b>{}&nbsp;%</b> of the {} labels are wrong, most likely about "
         "<b>{}&nbsp;%</b>. {} are listed: they are more probably wrong than right.</p>"
     ).format(*rate[1:], number("samples"), rate[0], number("issues"))
+    if figures["noise rate"]["high"] == 1:
+        text = Markup("<p>How many of the {} labels are wrong cannot be said: {}.</p>").format(
+            number("samples"), UNKNOWN
+        )
     text += Markup().join(Markup("<p>Note: {}.</p>").format(note) for note in figures["notes"][:3])
     if "planted" in figures:
         text += Markup("<p>{}</p>").format(describe_planted(figures["planted"]))

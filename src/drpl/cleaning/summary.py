@@ -8,6 +8,7 @@ PAIRS = 5  # confusions that are named
 OFTEN = 0.02  # share of a class from which on a confusion is named
 DISTRUSTED = 1.5  # times the mean share of doubted labels makes a class one to distrust
 NONE = 0.005  # a lower end of the rate below which all labels may be right
+UNKNOWN = "the predictions agree with them no more often than chance would, so nothing is listed"
 MEANING = {
     "mislabelled": "look like another class",
     "outside": "look like none of the classes",
@@ -23,13 +24,8 @@ def summarize(figures: dict[str, Any], folder: Path) -> str:
 
 def describe_findings(figures: dict[str, Any]) -> list[str]:
     """How much is wrong, what kind of wrong it is, and where: a text for each paragraph."""
-    rate, samples = figures["noise rate"], figures["samples"]
-    text = [
-        f"Between **{rate['low']:.1%}** and **{rate['high']:.1%}** of the {samples:,} labels are "
-        f"wrong, most likely about **{rate['value']:.1%}**.{_admit_none(rate)} "
-        f"**{figures['issues']:,}** are listed: they are more probably wrong than right. "
-        "40 decisions with `drpl review` will tell you more."
-    ]
+    samples = figures["samples"]
+    text = [_describe_rate(figures)]
     text += [f"Note: {note}." for note in figures["notes"][:PAIRS]]
     if planted := figures.get("planted"):
         text.append(describe_planted(planted))
@@ -55,16 +51,25 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
 def describe_planted(planted: dict[str, Any]) -> str:
     """What share of wrong labels the list has, measured on labels that were flipped on purpose."""
     return (
-        f"Of labels that were flipped on purpose the list would have shown {planted['recall']:.0%} "
-        f"where they were flipped as they are mistaken here, and "
-        f"{planted['recall of uniform flips']:.0%} of those flipped to any class. Real mistakes "
-        "may be harder to find: people err where images are hard."
+        f"Of {planted['planted']:,} labels that were flipped on purpose the leave-one-out "
+        f"classifier alone would have listed {planted['recall']:.0%} of those flipped as they are "
+        f"mistaken here, and {planted['recall of uniform flips']:.0%} of those flipped to any "
+        "class. Real mistakes may be harder to find: people err where images are hard."
     )
 
 
-def _admit_none(rate: dict[str, float]) -> str:
-    """A sentence where all labels may be right."""
-    return " It may be that none is." if rate["low"] < NONE else ""
+def _describe_rate(figures: dict[str, Any]) -> str:
+    """How much is wrong and how much is listed, or why nobody can say."""
+    rate, samples = figures["noise rate"], figures["samples"]
+    if rate["high"] == 1:
+        return f"How many of the {samples:,} labels are wrong cannot be said: {UNKNOWN}."
+    none = " It may be that none is." if rate["low"] < NONE else ""
+    return (
+        f"Between **{rate['low']:.1%}** and **{rate['high']:.1%}** of the {samples:,} labels are "
+        f"wrong, most likely about **{rate['value']:.1%}**.{none} **{figures['issues']:,}** are "
+        "listed: they are more probably wrong than right. 40 decisions with `drpl review` will "
+        "tell you more."
+    )
 
 
 def _list_next_steps(folder: Path) -> str:

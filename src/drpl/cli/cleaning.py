@@ -20,6 +20,7 @@ from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
     from drpl.cleaning.folder import CleanedFolder
+    from drpl.cleaning.review.decision_log import DecisionLog
 
 FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
@@ -139,8 +140,9 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
         ) from None
     with DecisionLog(cleaned) as log, open_socket(port) as opened:
         auth = Auth(opened.getsockname()[1])
-        decided = len(log.active.by_image())
-        typer.echo(f"{len(cleaned.issues):,} issues, {decided:,} decided; review them at")
+        typer.echo(
+            f"{len(cleaned.issues):,} issues, {_count_decided(log):,} decided; review them at"
+        )
         typer.echo(f"  {auth.make_address()}")
         typer.echo("Every decision is saved at once. Stop with Ctrl-C.")
         sys.stdout.flush()  # also where it is no terminal: someone waits for the address
@@ -148,8 +150,12 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
             _open_browser(auth.make_address(once=True))
         with contextlib.suppress(KeyboardInterrupt):
             build_server(log, who, auth).run(sockets=[opened])
-        decided = len(log.active.by_image())
-        typer.echo(f"\n{decided:,} of {len(cleaned.issues):,} issues are decided")
+        typer.echo(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
+
+
+def _count_decided(log: "DecisionLog") -> int:
+    """How many issues are decided; decisions on other images do not count."""
+    return sum(number in log.cleaned.issues.index for number in log.active.by_image())
 
 
 @app.command()

@@ -74,6 +74,11 @@ def load_lite(
     return Encoder(name, side, dim, weights, megabytes, net, run)
 
 
+def has_weights(name: str) -> bool:
+    """Whether the package with the weights is installed."""
+    return find_spec(RELEASES[name].package) is not None
+
+
 def find_weights(name: str) -> Path:
     """The file of weights, without importing its package."""
     release = find("pretrained network", name, RELEASES)

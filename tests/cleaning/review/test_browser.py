@@ -345,6 +345,7 @@ def test_a_review_that_teaches(tab: Tab, tmp_path: Path) -> None:
 
         # Decisions sort what comes later, and leave alone what is on the screen.
         page.select_option("#state", "undecided")
+        tab.wait("!turning")
         expect(page.locator(".card")).to_have_count(60)
         shown = tab.run("rows.map((row) => row.id)")
         places = "[...document.querySelectorAll('.card')].map((card) => [card.id, card.offsetTop])"

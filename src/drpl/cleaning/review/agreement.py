@@ -57,9 +57,7 @@ def summarize_review(cleaned: CleanedFolder, active: ActiveDecisions) -> str:
     lines += [f"{who}: {len(own):,} decisions" for who, own in sorted(people.items())]
     forecast = Forecaster(cleaned).learn(decided)
     if forecast.rate:
-        whence = (
-            f"{forecast.looked} decisions of the look" if forecast.precision else "the networks"
-        )
+        whence = f"{forecast.looked} decisions of the look" if forecast.sampled else "the networks"
         lines.append(f"{_say_percent(forecast.rate)} of all labels are wrong, by {whence}")
     if forecast.precision:
         lines.append(f"{_say_percent(forecast.precision)} of the list are wrong")

@@ -40,7 +40,8 @@ def carry_over(cleaned: CleanedFolder, earlier: Earlier) -> int:
     """Add the earlier decisions to a folder's log; how many there were for its images.
 
     Images are the same if their paths are; without paths, if the data have the same labels in the
-    same order. Labels that are no class here any more are left out.
+    same order. Labels that are no class here any more are left out, and so is what was decided here
+    later.
     """
     numbers = _match(cleaned, earlier)
     lines = []
@@ -52,7 +53,8 @@ def carry_over(cleaned: CleanedFolder, earlier: Earlier) -> int:
         why = f"decided earlier: {decision.why}" if decision.why else "decided earlier"
         lines.append(decision._replace(id=number, action=action, why=why))
     with DecisionLog(cleaned) as log:
-        known = {line[:4] for line in log.lines}
+        known, holds = {line[:4] for line in log.lines}, log.active.by_image()
+        lines = [line for line in lines if line.id not in holds or holds[line.id].time <= line.time]
         log.add(*(line for line in lines if line[:4] not in known))
     return len(lines)
 
@@ -76,7 +78,10 @@ def _read_labels(folder: Path) -> str:
     path = folder / "config.toml"
     if not path.exists():
         raise RunError(f"there is no {path}; make the folder with `drpl clean`")
-    return str(tomllib.loads(path.read_text("utf-8"))["run"]["labels"])
+    try:
+        return str(tomllib.loads(path.read_text("utf-8"))["run"]["labels"])
+    except (ValueError, KeyError, TypeError):
+        raise RunError(f"{path} is damaged: it does not say which labels it is of") from None
 
 
 def _rename_action(decision: Decision, row: pd.Series) -> str:

@@ -54,7 +54,9 @@ class ActiveDecisions:
             people.setdefault(decision.who, []).append((self.count, decision))
         elif people:
             # Before version 0.3 one could take back what someone else had decided.
-            who = decision.who if decision.who in people else max(people, key=lambda p: people[p])
+            who = (
+                decision.who if decision.who in people else max(people, key=lambda p: people[p][-1])
+            )
             people[who].pop()
             if not people[who]:
                 del people[who]

@@ -67,6 +67,7 @@ class Forecast:
     found: int  # wrong labels among these
     rate: Interval | None  # share of wrong labels among all samples
     precision: Interval | None  # share of them in the list
+    sampled: bool  # whether the rate is that of the decisions, not of the networks
     left: Interval | None  # how many wrong labels nobody has decided on
     p_noisy: Floats  # [N] calibrated, in the order of samples.csv
     order: list[int]  # ids of the list that are undecided, the most doubtful first
@@ -106,7 +107,8 @@ class Forecaster:
         p_noisy = expit(slope * odds + shift)
         looked = self.look[np.isfinite(wrong[self.look])]
         rate, precision = self.first_rate, None
-        if len(looked) >= min(ENOUGH, len(self.look)) > 0:
+        sampled = len(looked) >= min(ENOUGH, len(self.look)) > 0
+        if sampled:
             rate = self._estimate(looked, wrong, np.ones_like(self.listed))
             precision = self._estimate(looked, wrong, self.listed)
         found = int(np.nansum(wrong))
@@ -120,6 +122,7 @@ class Forecaster:
             found=found,
             rate=rate,
             precision=precision,
+            sampled=sampled,
             left=left,
             p_noisy=p_noisy,
             order=order,

@@ -537,7 +537,10 @@ function undo(id) {
       return tell(`Not undone: ${error.message}`, true);
     }
     const place = trail.findLastIndex((ids) => ids.includes(last[0]));
-    if (place >= 0) trail.splice(place, 1);
+    if (place >= 0) {
+      trail[place] = trail[place].filter((other) => !last.includes(other));
+      if (!trail[place].length) trail.splice(place, 1);
+    }
     tell(last.length > 1 ? `Undone: all ${last.length} images` : `Undone: image ${last[0]}`);
     rows.forEach(mark);
     const index = rows.findIndex((row) => last.includes(row.id));
@@ -603,20 +606,20 @@ function showForecast() {
   $("first").hidden = looking || done === boot.look.length;
   $("first").textContent = `Look at ${boot.look.length} (${done} done)`;
   if (!forecast) return;
-  const { rate, precision, left, upcoming, looked, few, next, agreement } = forecast;
+  const { rate, sampled, precision, left, upcoming, looked, few, next, agreement } = forecast;
   $("insight").hidden = false;
   $("rate").textContent = rate ? `${capital(ofHundred(rate))} labels are wrong` : "Nobody knows yet how many labels are wrong";
-  $("rate-source").textContent = precision ? `by ${looked} decisions on a random sample` : rate ? "as the networks estimate it" : "";
+  $("rate-source").textContent = sampled ? `by ${looked} decisions on a random sample` : rate ? "as the networks estimate it" : "";
   $("precision").textContent = precision ? `In the list: ${ofHundred(precision)}.` : "";
-  $("left").textContent = left && precision ? `Still undecided: about ${many(left[0])} wrong labels (${many(left[1])} to ${many(left[2])}).` : "";
+  $("left").textContent = left && sampled ? `Still undecided: about ${many(left[0])} wrong labels (${many(left[1])} to ${many(left[2])}).` : "";
   const stop = upcoming !== null && upcoming < few;
   $("upcoming").textContent = looking || upcoming === null ? "" : stop
-    ? `A place to stop: the next ${next} of the list should hold fewer than ${few} wrong labels.`
+    ? `A place to stop: the next ${next} of the list should hold fewer than ${Math.max(1, Math.round(few))} wrong labels.`
     : `The next ${next} of the list should hold about ${many(upcoming)} wrong labels.`;
   $("upcoming").classList.toggle("stop", stop);
   $("agreement").textContent = agreement.map((pair) => `${pair.first} and ${pair.second} agree on ${pair.same} of ${pair.both}`
     + (pair.kappa === null ? "" : ` (Cohen’s kappa ${pair.kappa.toFixed(2)})`)).join("; ");
-  drawScale($("scale"), [["networks", boot.rate], ["you", precision ? rate : null]]);
+  drawScale($("scale"), [["networks", boot.rate], ["you", sampled ? rate : null]]);
   drawCurve($("curve"), forecast);
 }
 

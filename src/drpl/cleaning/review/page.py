@@ -85,9 +85,20 @@ def encode_issues(cleaned: CleanedFolder, most: int | None = None) -> str:
 
 def encode_forecast(forecast: Forecast) -> dict[str, Any]:
     """What the page shows of a forecast."""
-    fields = ("looked", "decided", "found", "rate", "precision", "left", "ranked", "curve")
+    fields = (
+        "looked",
+        "decided",
+        "found",
+        "rate",
+        "sampled",
+        "precision",
+        "left",
+        "ranked",
+        "curve",
+    )
     about = {name: getattr(forecast, name) for name in fields}
-    return about | {"upcoming": forecast.upcoming, "next": NEXT, "few": FEW}
+    count = min(NEXT, len(forecast.order))
+    return about | {"upcoming": forecast.upcoming, "next": count, "few": FEW * count / NEXT}
 
 
 def write_page(cleaned: CleanedFolder, out: Path, who: str) -> int:

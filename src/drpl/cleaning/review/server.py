@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from drpl.cleaning.review.agreement import measure_agreement
-from drpl.cleaning.review.decision_log import DecisionLog, make_decision
+from drpl.cleaning.review.decision_log import ActiveDecisions, DecisionLog, make_decision
 from drpl.cleaning.review.forecast import Forecaster
 from drpl.cleaning.review.page import (
     build_policy,
@@ -172,14 +172,11 @@ class ReviewAPI:
         """What the decisions say of all samples; the order of the list where the page's is old."""
         ranked = parse_whole(request.query_params.get("ranked", "0"))
         with self.learning:
-            found = self.forecaster.learn(self.log.active.by_image())
+            active = ActiveDecisions(self.log.lines.copy())  # while it learns, more are made
+            found = self.forecaster.learn(active.by_image())
         order = {"order": found.order} if found.ranked != ranked else {}
-        return JSONResponse(encode_forecast(found) | order | self._describe_people())
-
-    def _describe_people(self) -> dict[str, Any]:
-        """Who agrees with whom."""
-        pairs = measure_agreement(self.log.active)
-        return {"agreement": [pair._asdict() for pair in pairs]}
+        people = {"agreement": [pair._asdict() for pair in measure_agreement(active)]}
+        return JSONResponse(encode_forecast(found) | order | people)
 
     def _answer(self, since: int) -> Response:
         lines = [line._asdict() for line in self.log.lines[since:]]
