@@ -65,7 +65,12 @@ def main() -> None:
                 data = drpl.encode(read(labels, read_options, IMAGES), "lite0", mirrored=True)
             for seed in asked.seeds:
                 measure(asked.out / labels / f"seed-{seed}" / name, data, seed, find)
-    rows = list(collect(asked.out))
+    write(asked.out)
+
+
+def write(out: Path) -> None:
+    """All rows and how they came about, into the results."""
+    rows = list(collect(out))
     write_atomic(RESULTS / "table.csv", to_csv(pd.DataFrame(rows)))
     seconds = round(sum({row["run"]: row["seconds"] for row in rows}.values()))
     about = {"command": "python benchmarks/humans.py", "encoder": "lite0", "seconds": seconds}

@@ -50,7 +50,12 @@ def main() -> None:
             path = asked.out / f"digits, uniform {rate:g}" / f"seed-{seed}.json"
             clean, _ = corrupt(as_splits("digits"), f"uniform:{rate}" if rate else None, seed, None)
             measure(path, clean, seed)
-    rows = list(collect(asked.out))
+    write(asked.out)
+
+
+def write(out: Path) -> None:
+    """All rows and how they came about, into the results."""
+    rows = list(collect(out))
     write_atomic(RESULTS / "table.csv", to_csv(pd.DataFrame(rows)))
     about = {"command": "python -m benchmarks.rates", "encoder": "lite0, mirror images too"}
     write_json(RESULTS / "about.json", {**about, "versions": list_versions()})
