@@ -16,7 +16,7 @@ end of Jeffreys' interval for the share of all samples that are contradicted.
 classifier errs little (u < SEEN) one sees how contradictions beyond its own error grow with u. A
 straight line through them, by least squares, is continued to u = 1; its mean over all samples is
 the estimate, where it lies between the two ends. Noise that is the same everywhere has no slope:
-the slope b is multiplied by 1 - (2 s / b)^2, s being its standard error, or by 0 if that is less,
+the slope b is multiplied by 1 - (s / b)^2, s being its standard error, or by 0 if that is less,
 so that chance claims none.
 """
 
@@ -33,7 +33,7 @@ from drpl.detection.noise_model import NoiseModel, rank_doubt
 SURE = 0.2  # share of the samples whose predictions are trusted
 SLIPS = 0.005  # of these may be the classifier's own errors, however sure it is
 SEEN = 0.4  # share of the samples that show how noise grows with doubt
-CHANCE = 2.0  # standard errors that a slope may be wide of 0 by chance
+CHANCE = 1.0  # standard errors that a slope is wide of 0 by chance
 CERTAIN = 3.0  # standard errors by which predictions must be better than chance
 FEWEST = 10  # samples that a line can be drawn through
 TAIL = 0.005  # of either bound: together with what the classifier gets wrong, 19 of 20 hold
