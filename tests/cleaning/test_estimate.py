@@ -33,7 +33,7 @@ def test_the_interval_contains_the_rate(rate: float, growth: float) -> None:
         found, real = estimate_rate(model), float(wrong.double().mean())
         assert found.low <= found.value <= found.high
         if not growth:
-            assert found.value == pytest.approx(real, abs=0.05)
+            assert found.value == pytest.approx(real, abs=0.08)
         hits += found.low <= real <= found.high
     assert hits >= 5
 
