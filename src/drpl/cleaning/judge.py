@@ -36,7 +36,7 @@ VIEWS = 4  # augmented looks of the model at each image
 NEIGHBOURS = 5  # that a distance is the mean of
 SHOWN = 4  # neighbours named beside an issue
 USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
-OUTSIDE, UNCLEAR = 0.99, 0.95  # shares of the undoubted images whose outlier score is lower
+OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
 LEAST = 1e-6  # probability of a class that logarithms are taken of
 CHUNK = 2048  # images compared with all others at once
 STAGES = 2  # that a loss is the mean of
@@ -150,18 +150,14 @@ class Judgement:
 
     @cached_property
     def outside(self) -> Tensor:
-        """Which samples lie farther from all classes than nearly all that nobody doubts. [N]"""
-        return self.outlier_score >= self._find_border(OUTSIDE)
-
-    def _find_border(self, share: float) -> Tensor:
-        """The outlier score that this share of the undoubted samples stays below."""
-        return self.outlier_score[self.against == self.against.min()].quantile(share)
+        """Which samples lie far from all classes. [N] bool"""
+        return self.outlier_score >= OUTSIDE
 
     @cached_property
     def verdicts(self) -> list[str]:
         """What is wrong with each sample, if it is an issue."""
         one_class = (self.votes == self.votes[0]).all(0) & (self.votes[0] != self.given)
-        usual = self.outlier_score < self._find_border(UNCLEAR)
+        usual = self.outlier_score < UNCLEAR
         kinds = np.where(usual & one_class, "mislabelled", "ambiguous")
         return list(np.where(self.outside, "outside", kinds))
 

@@ -42,7 +42,7 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
     write_samples(folder, table, train.classes, train.paths)
     summary = read_json(folder / "result.json") | {"flagged": int(run.issues.sum())}
     if "wrong" in table:
-        summary["detection"] = score(table["loss"], ~table["flagged"], table["wrong"])
+        summary["detection"] = score(table["p_noisy"], ~table["flagged"], table["wrong"])
     write_json(folder / "result.json", summary)
     return Result.load(folder)
 
