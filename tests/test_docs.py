@@ -27,15 +27,6 @@ def test_the_mini_tables_follow_from_the_cells() -> None:
     assert mini.summary(cells, stages) == (RESULTS / "mini" / "summary.md").read_text()
 
 
-def test_the_tutorial_says_what_was_measured() -> None:
-    one = json.loads((RESULTS / "cleaning.json").read_text())["folder"]
-    kinds, tutorial = one["verdicts"], " ".join((ROOT / "docs" / "tutorial.md").read_text().split())
-    assert (
-        f"{kinds['mislabelled']} look like another class, {kinds['outside']} look like" in tutorial
-    )
-    assert f"{one['issues']} are suspicious enough" in tutorial
-
-
 def test_the_time_of_vectors_is_the_measured_one() -> None:
     found = json.loads((RESULTS / "vectors.json").read_text())
     text = " ".join((ROOT / "docs" / "deploy.md").read_text().split())

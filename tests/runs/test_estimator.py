@@ -134,7 +134,7 @@ def test_images_in_every_layout() -> None:
     coloured = np.repeat(grey, 3, axis=1) // np.array([1, 2, 3], np.uint8).reshape(3, 1, 1)
     settings = {
         **QUICK,
-        "schedule.epochs": 12,
+        "schedule.epochs": 24,
         "width": 4,
         "flip": False,
         "schedule.batch_size": 16,

@@ -21,7 +21,7 @@ def group_lookalikes(issues: pd.DataFrame, features: Tensor, labels: Tensor) -> 
     """
     groups = np.full(len(issues), ALONE, np.int64)
     unit = torch.nn.functional.normalize(features.float() - features.float().mean(0))
-    ids = torch.tensor(issues["id"].tolist())
+    ids = torch.tensor(issues["id"].tolist(), dtype=torch.int64)
     reach, count = _measure_reach(unit, labels), 0
     kinds = issues.groupby(["given_label", "suggested_label", "verdict"], sort=False).indices
     told_apart = unit.norm(dim=1)[ids].numpy() > 0  # others have no direction to compare
