@@ -3,8 +3,12 @@
 import re
 
 import pytest
+import torch
+from torch import Tensor
 
+from drpl.data.images import TensorImages
 from drpl.encoders import engine, lite, measure
+from drpl.encoders.encoder import Encoder
 from tests.conftest import Command
 
 
@@ -30,3 +34,21 @@ def test_what_is_not_installed_is_said(command: Command, monkeypatch: pytest.Mon
     answer = command("list", "encoders")
     assert answer.code == 0
     assert answer.out.count("pip install 'drpl[features]'") == 3
+
+
+@pytest.mark.parametrize("count", [3, 70])
+def test_an_image_is_timed_without_what_comes_first(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, sizes = [0.0], list[int]()
+
+    def encode(pixels: Tensor) -> Tensor:
+        sizes.append(len(pixels))
+        clock[0] += 0.1 * len(pixels) + (100 if len(sizes) == 1 else 0)
+        return torch.zeros(len(pixels), 4)
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
+    encoder = Encoder("own", 8, 4, "", 0.0, None, encode)
+    images = TensorImages(torch.zeros(count, 3, 8, 8, dtype=torch.uint8))
+    assert measure.time_image(encoder, images) == pytest.approx(0.1)
+    assert sum(sizes) == (count if count > measure.IMAGES else 2 * count)

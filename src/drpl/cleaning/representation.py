@@ -5,7 +5,6 @@ given one is measured on the pixels and on what a pretrained network makes of th
 lower both shares alike, so the representation with the higher one knows more of the classes.
 """
 
-import time
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,10 +12,13 @@ from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class
 from drpl.data.images import attempt, redecode
+from drpl.data.pixel_store import CACHE
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import vote_by_neighbours
 from drpl.encoders.encode import encode_splits
+from drpl.encoders.encoder import load_encoder
 from drpl.encoders.lite import has_weights
+from drpl.encoders.measure import time_image
 from drpl.errors import ConfigError
 from drpl.randomness import rng
 from drpl.runs.experiment import AnyData, as_splits
@@ -62,13 +64,11 @@ def represent(
     lazy = _load(what, replace(options, lazy=True))
     if len(lazy.train.images.shape) == 1:
         return Representation(lazy, None)
-    began = time.monotonic()
     try:
         trial = _try(lazy, asked)
     except ConfigError as error:
         note = f"trained on pixels, for features of a pretrained network cannot be had: {error}"
         return Representation(_load(what, options), None, (note,))
-    taken = (time.monotonic() - began) / len(trial.train)  # for an image
     shares = {"features": _agree(trial.train.images.load(_every(trial.train)), trial.train.labels)}
     shares["pixels"] = _agree(_read_pixels(trial.train), trial.train.labels)
     told = (
@@ -77,8 +77,7 @@ def represent(
     )
     if shares["features"] <= shares["pixels"]:
         return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
-    count = sum(len(part) for part in (lazy.train, lazy.test, lazy.outside) if part)
-    encoder, mirrored = choose_encoder(seconds / 2 / (taken * count))
+    encoder, mirrored = choose_encoder(seconds / 2 / _forecast(lazy, asked))
     asked = replace(asked, features=encoder, mirrored=mirrored or asked.mirrored)
     data = encode_splits(lazy, asked)
     check_every_class(data.train.labels, data.train.classes)  # also of what could be read
@@ -91,6 +90,14 @@ def choose_encoder(times: float) -> tuple[str, bool]:
         if cost <= times and all(map(has_weights, encoder.split("+"))):
             return encoder, mirrored
     return ENCODER, False
+
+
+def _forecast(data: DatasetSplits, options: ReadOptions) -> float:
+    """Seconds that the first encoder takes for all images."""
+    cache = (options.cache or CACHE) / "features"
+    encoder = load_encoder(ENCODER, size=options.size, cache=cache)
+    count = sum(len(part) for part in (data.train, data.test, data.outside) if part)
+    return count * time_image(encoder, data.train.images)
 
 
 def _load(data: AnyData, options: ReadOptions) -> DatasetSplits:

@@ -1,16 +1,20 @@
-"""How fast the encoders are that are installed here."""
+"""How fast the encoders are here."""
 
 import time
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
+from drpl.data.images import Images, attempt, read_ahead, redecode
 from drpl.data.pixel_store import CACHE
-from drpl.encoders.encoder import Function, load_encoder
+from drpl.encoders.encoder import Encoder, Function, load_encoder
 from drpl.errors import DrplError
+from drpl.randomness import rng
 from drpl.registry import ENCODERS
 
 IMAGES, SECONDS = 32, 1.0  # in a batch, and to measure for
+PARTS = 16  # batches of a data set that an encoder is timed on
 
 
 def measure_encoders() -> Iterator[str]:
@@ -36,3 +40,24 @@ def _measure(run: Function, size: int) -> float:
         run(pixels)
         count += IMAGES
     return count / (time.perf_counter() - began)
+
+
+def time_image(encoder: Encoder, images: Images) -> float:
+    """Seconds that one of these images takes, decoding included.
+
+    Nothing is stored, so what was encoded before takes as long as what is new. The first batch
+    warms up the encoder, and counts only if it is alone.
+    """
+    shown = redecode(images, encoder.size)
+    some = torch.randperm(len(images), generator=rng("speed"))[: PARTS * IMAGES]
+    first, *rest = some.split(IMAGES)
+    _encode(encoder, attempt(shown, first)[0])
+    timed, began = rest or [first], time.perf_counter()
+    for _, (pixels, _) in read_ahead(lambda part: attempt(shown, part), timed, 2):
+        _encode(encoder, pixels)
+    return (time.perf_counter() - began) / sum(map(len, timed))
+
+
+def _encode(encoder: Encoder, pixels: Tensor) -> None:
+    if len(pixels):  # else no file of the batch can be read
+        encoder.encode(pixels)

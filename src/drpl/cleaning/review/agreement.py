@@ -9,7 +9,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.decision_log import ActiveDecisions
-from drpl.cleaning.review.forecast import Forecaster, Interval
+from drpl.cleaning.review.forecast import Forecaster
+from drpl.cleaning.review.share import Interval
 
 NO_CLASS = "\0"  # in place of the label of an image that is dropped
 

@@ -1,15 +1,7 @@
 """What decisions teach: how many labels are wrong, how good the list is, what to look at next.
 
-**How many.** Of the look at 40 (see `strata`), k of the n samples decided on in stratum h were
-wrong. With N_h samples in the stratum, the number of wrong labels there is
-
-    N_h theta_h,    theta_h ~ Beta(k + a, n - k + a),
-
-where a = 1/2 (Jeffreys) is shared among the strata of the list, and among those of the rest: each
-stratum would otherwise add half a wrong label that nobody saw. What is known from other decisions
-bounds the number. The estimate is the sum of N_h k / n over the strata, the interval holds 90 % of
-the draws. People err too: if they take a share e of the labels for the opposite, a rate r looks
-like r (1 - e) + (1 - r) e; e is drawn between 0 and ERRING.
+**How many.** The look at 40 is a random sample in each of ten strata; `share` makes of it the share
+of wrong labels and the precision of the list, with intervals.
 
 **Which.** The log-odds of `p_noisy` are corrected by a logistic regression on all decisions, with a
 prior that trusts them as they are (slope 1, shift 0), which expects a slip in LAPSE of them.
@@ -33,14 +25,12 @@ from sklearn.preprocessing import OneHotEncoder
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.decision_log import Decision
+from drpl.cleaning.review.share import Interval, ShareEstimator
 from drpl.cleaning.review.strata import Bools, Floats, Ints, cut_strata
 from drpl.files import read_json
 
 ENOUGH = 10  # decisions of the look from which on they say more than the networks do
-JEFFREYS = 0.5
-ERRING = 0.09  # share of people's decisions that may be wrong, at most
-LAPSE = 0.03  # what is usual: so that a slip does not turn the order upside down
-DRAWS, TAIL = 4000, 0.05
+LAPSE = 0.03  # share of decisions that are slips: one does not turn the order upside down
 SLOPE, SHIFT = 0.5, 2.0  # standard deviations of the calibration's prior
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)  # standard deviations of the effects that are tried
 CONVINCING = 4.0  # by how much the log-evidence of effects must be higher than without
@@ -48,14 +38,6 @@ SURE = 1e-6
 RERANK = 50  # decisions after which, and after as many more, the rest is sorted anew
 NEXT, FEW = 100, 5  # fewer than FEW wrong labels among the NEXT images: a place to stop
 POINTS = 60  # of the curve, at most
-
-
-class Interval(NamedTuple):
-    """A number and the interval that holds the true one nine times out of ten."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -89,8 +71,9 @@ class Forecaster:
         self.look: Ints = self.samples.index.get_indexer(cleaned.look.index)
         p_noisy = self.samples["p_noisy"].to_numpy(float)
         self.odds: Floats = logit(np.clip(p_noisy, SURE, 1 - SURE))
-        self.strata = cut_strata(p_noisy, self.listed)
         self.first_rate = read_rate(cleaned)
+        strata = cut_strata(p_noisy, self.listed)
+        self.shares = ShareEstimator(self.odds, strata, self.first_rate)
         self.ranked, self.effects = 0, np.zeros(len(self.samples))
         worst_first = self.samples.index.get_indexer(cleaned.issues.index)
         self.place = np.full(len(self.samples), len(worst_first))  # parts what is equally doubtful
@@ -109,8 +92,9 @@ class Forecaster:
         rate, precision = self.first_rate, None
         sampled = len(looked) >= min(ENOUGH, len(self.look)) > 0
         if sampled:
-            rate = self._estimate(looked, wrong, np.ones_like(self.listed))
-            precision = self._estimate(looked, wrong, self.listed)
+            rate = self.shares.estimate(wrong, looked, np.ones_like(self.listed))
+            if self.listed.any():
+                precision = self.shares.estimate(wrong, looked, self.listed)
         found = int(np.nansum(wrong))
         left = rate and Interval(*(max(0.0, end * len(wrong) - found) for end in rate))
         rest = np.flatnonzero(self.listed & ~np.isfinite(wrong))
@@ -135,29 +119,6 @@ class Forecaster:
         given = self.samples["given_label"].to_numpy()[rows]
         pairs = zip(decisions, given, strict=True)
         return np.array([d.action != "keep" and d.label != label for d, label in pairs], float)
-
-    def _estimate(self, looked: Ints, wrong: Floats, part: Bools) -> Interval | None:
-        """The share of wrong labels in the list or in all samples."""
-        if not part.any():
-            return None
-        draws = np.random.default_rng(0)  # the same each time: numbers move with decisions only
-        total, expected = np.zeros(DRAWS), 0.0
-        for h in np.unique(self.strata[part]):
-            mine = self.strata == h
-            same = np.unique(self.strata[self.listed == self.listed[mine][0]])
-            seen = wrong[looked[self.strata[looked] == h]]
-            prior = JEFFREYS / len(same)
-            theta = draws.beta(seen.sum() + prior, (1 - seen).sum() + prior, DRAWS)
-            known, size = wrong[mine & np.isfinite(wrong)], mine.sum()
-            bounds = known.sum(), size - (1 - known).sum()
-            total += np.clip(theta * size, *bounds)
-            mean = seen.mean() if len(seen) else expit(self.odds[mine]).mean()
-            expected += float(np.clip(mean * size, *bounds))
-        value, share = expected / float(part.sum()), total / part.sum()
-        erring = draws.uniform(0, ERRING, DRAWS)
-        share = np.clip((share - erring) / (1 - 2 * erring), 0, 1)
-        low, high = (float(end) for end in np.quantile(share, [TAIL, 1 - TAIL]))
-        return Interval(value, min(low, value), max(high, value))
 
     def _rank(self, rows: Ints, wrong: Floats) -> None:
         """Learn the order anew, if there are RERANK decisions more, or fewer, than last time."""
