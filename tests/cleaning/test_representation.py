@@ -63,7 +63,7 @@ def test_with_time_mirror_images_are_seen_too(
         (0.5, ("lite0", False)),  # there is nothing quicker
         (1.9, ("lite0", False)),
         (2.5, ("lite0", True)),
-        (3.0, ("lite0+lite2", False)),
+        (4.0, ("lite0+lite2", False)),
         (90, ("lite0+lite2", True)),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from drpl.config.compose import PRESETS
 from drpl.data.sources import ReadOptions, load
 from drpl.registry import DATASETS
-from drpl.runs.dry_run import dry_run
+from drpl.runs.dry_run import _part_time, dry_run
 from drpl.runs.experiment import Experiment
 from tests.conftest import Command
 from tests.support import datasets as made
@@ -79,3 +79,11 @@ def test_every_preset(preset: str, tmp_path: Path) -> None:
     warmups = {"detect-warmup", "final-warmup"} if preset == "released" else set()
     assert [one.stage for one in plan.stages] == [s for s in STAGES if s not in warmups]
     assert all(one.epochs > 0 and one.steps > 0 for one in plan.stages)
+
+
+def test_a_step_that_was_held_up_is_not_counted() -> None:
+    """Begin, four steps of which the third was held up, end."""
+    step, rest = _part_time([0.0, 1.5, 2.5, 9.5, 10.5, 11.0])
+    assert step == 1.0
+    assert rest == 0.5 + 0.5
+    assert _part_time([0.0, 2.0, 2.25]) == (2.0, 0.25)

@@ -25,11 +25,12 @@ from drpl.runs.experiment import AnyData, as_splits
 
 AUTO, NONE = "auto", "none"  # besides the names of encoders
 ENCODER = "lite0"  # what `auto` tries
-BETTER = (  # what more time buys, best first: encoder, mirror images too, times as long as ENCODER
-    ("lite0+lite2", True, 6),
-    ("lite0+lite2", False, 3),
+BETTER = (  # what more time buys, best first: encoder, mirror images too, cost in times ENCODER
+    ("lite0+lite2", True, 8),
+    ("lite0+lite2", False, 4),
     (ENCODER, True, 2),
 )
+SHARE = 0.6  # of the time, for features: they are worth more than seeds
 SHOWN = 1000  # images that are tried
 SIDE = 16  # pixels: more only tell one photo from another
 NEIGHBOURS = 10
@@ -50,7 +51,7 @@ def represent(
 ) -> Representation:
     """Read the data as pixels or as features, as asked for or, with `auto`, as suits them.
 
-    Half of `seconds` may be spent on features: of a second encoder too, and of mirror images.
+    A SHARE of `seconds` may be spent on features: of a second encoder too, and of mirror images.
     """
     asked = replace(options, features=None if features in (AUTO, NONE) else features)
     if features == NONE or (
@@ -77,11 +78,13 @@ def represent(
     )
     if shares["features"] <= shares["pixels"]:
         return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
-    encoder, mirrored = choose_encoder(seconds / 2 / _forecast(lazy, asked))
+    encoder, mirrored = choose_encoder(SHARE * seconds / _forecast(lazy, asked))
     asked = replace(asked, features=encoder, mirrored=mirrored or asked.mirrored)
     data = encode_splits(lazy, asked)
     check_every_class(data.train.labels, data.train.classes)  # also of what could be read
-    return Representation(data, encoder, (f"{told}: trained on features of {encoder}",))
+    views = " and of mirror images" if asked.mirrored else ""
+    note = f"{told}: trained on features of {encoder}{views}"
+    return Representation(data, encoder, (note,))
 
 
 def choose_encoder(times: float) -> tuple[str, bool]:

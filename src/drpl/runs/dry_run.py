@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from math import ceil
+from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,8 @@ from drpl.training.loop import train_epoch
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
 
-STEPS, SECONDS = 4, 0.3  # that are measured in each stage, at least
+STEPS, SECONDS = 4, 0.4  # that are measured in each stage, at least
+TRIES = 2  # of which the quicker counts: a busy machine stops everyone now and then
 FORWARD = 1 / 3  # of a step's work is its forward pass
 FEW, PIXELS = 16, 1 << 16  # images in a step on a CPU: at least, and up to these pixels
 TESTED = 256  # images of the test set that are predicted
@@ -95,10 +97,11 @@ class DryRunDriver:
 
         feed = train(1, 0)  # warms up, and shows how many images the passes have
         if known not in self._speeds:
-            train(STEPS, SECONDS)
-            count = max(1, len(moments) - 2)  # the first step waits for the epoch to begin
-            step = (moments[-1] - moments[1 if len(moments) > 2 else 0]) / count
-            rest = max(0.0, self._now() - moments[0] - step * (len(moments) - 1))
+            tries = []
+            for _ in range(TRIES):
+                train(STEPS, SECONDS / TRIES)
+                tries.append(_part_time([*moments, self._now()]))
+            step, rest = (min(values) for values in zip(*tries, strict=True))
             self._speeds[known] = step / batch, rest, self._measure_test(stage.net)
         per_image, rest, test = self._speeds[known]
         steps = ceil(feed.planned / schedule.batch_size)
@@ -142,6 +145,17 @@ class DryRunDriver:
         if self._context.device.type == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
+
+
+def _part_time(moments: list[float]) -> tuple[float, float]:
+    """Seconds of a step, and of what an epoch does before its first and after its last one.
+
+    The moments are: begin, after each step, end.
+    """
+    gaps = [b - a for a, b in pairwise(moments)]
+    first, *steps, last = gaps
+    step = median(steps or [first])  # one that was held up tells nothing
+    return step, max(0.0, first - step) + last
 
 
 class ShortFeed(Feed):

@@ -81,9 +81,7 @@ class Forecaster:
 
     def learn(self, decisions: Mapping[int, Decision]) -> Forecast:
         """What the decisions that hold, oldest first, say of all samples."""
-        rows: Ints = self.samples.index.get_indexer(pd.Index(list(decisions), dtype="int64"))
-        wrong = np.full(len(self.samples), np.nan)
-        wrong[rows] = self._find_wrong(rows, list(decisions.values()))
+        rows, wrong = self._find_rows(decisions), self.find_wrong(decisions)
         self._rank(rows, wrong)
         odds = self.odds + self.effects
         slope, shift = _fit(odds[rows], wrong[rows]).weights if len(rows) else (1.0, 0.0)
@@ -114,11 +112,18 @@ class Forecaster:
             curve=_forecast_next(p_noisy[rest]),
         )
 
-    def _find_wrong(self, rows: Ints, decisions: list[Decision]) -> Floats:
-        """Which given labels were decided to be wrong."""
+    def find_wrong(self, decisions: Mapping[int, Decision]) -> Floats:
+        """Which given labels were decided to be wrong, NaN where nobody decided. [N]"""
+        rows = self._find_rows(decisions)
         given = self.samples["given_label"].to_numpy()[rows]
-        pairs = zip(decisions, given, strict=True)
-        return np.array([d.action != "keep" and d.label != label for d, label in pairs], float)
+        pairs = zip(decisions.values(), given, strict=True)
+        wrong = np.full(len(self.samples), np.nan)
+        wrong[rows] = [d.action != "keep" and d.label != label for d, label in pairs]
+        return wrong
+
+    def _find_rows(self, decisions: Mapping[int, Decision]) -> Ints:
+        rows: Ints = self.samples.index.get_indexer(pd.Index(list(decisions), dtype="int64"))
+        return rows
 
     def _rank(self, rows: Ints, wrong: Floats) -> None:
         """Learn the order anew, if there are RERANK decisions more, or fewer, than last time."""
