@@ -24,7 +24,7 @@ def test_planted_recall_is_that_of_errors_of_the_same_kind() -> None:
     figures = planted.summarize(("a", "b", "c", "d"))
     real = float(run.issues[wrong].double().mean())
     assert figures["recall"] == pytest.approx(real, abs=0.1)
-    assert figures["planted"] == 120
+    assert figures["planted"] == 600
     assert bool((planted.true != planted.given).all())
     assert torch.equal(run.issues, before)
     pairs = figures["pairs"]

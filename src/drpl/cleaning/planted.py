@@ -1,9 +1,10 @@
 """Planted errors: which share of wrong labels the list would show, measured on the user's own data.
 
-Some labels that are not listed are flipped, half of them as labels are mistaken here, by the noise
-model's confusions, half to any other class. The leave-one-out classifier is trained on them once
-more, and what the noise model of the real labels then says decides whether each would have been
-listed. Nothing of this reaches the lists themselves. Real mistakes are harder to find than planted
+Some labels are flipped, half of them as labels are mistaken here, by the noise model's confusions,
+half to any other class; the more probably right a label is, the more often it is drawn. The
+leave-one-out classifier is trained on them once more, and what the noise model of the real labels
+then says decides whether each would have been listed. Where samples are few, this is done several
+times. Nothing of it reaches the lists themselves. Real mistakes are harder to find than planted
 ones where people err on the images that a classifier finds hard, too.
 """
 
@@ -18,6 +19,7 @@ from drpl.randomness import rng
 
 SHARE = 0.02  # of the samples, for each of the two ways to flip
 FEWEST = 20  # flips of either way that tell anything
+WANTED, ROUNDS = 300, 8  # flips of either way, and times to flip, at most
 PAIRS, ENOUGH = 5, 5  # pairs of classes that are named, and flips that make a pair worth it
 
 
@@ -53,23 +55,32 @@ def plant(run: Judgement, load: Load, seed: int) -> Planted | None:
 
     None where too few can be flipped to say anything.
     """
-    draws, classes = rng(seed, "planted"), run.scores.shape[1]
-    sound = (~run.issues).nonzero().flatten()
-    count = min(round(SHARE * len(run.given)), len(sound) // 2)
-    if count < FEWEST:
+    count = min(round(SHARE * len(run.given)), int((~run.issues).sum()) // 2)
+    rounds = min(ROUNDS, -(-WANTED // max(1, count)))
+    if count * rounds < FEWEST:
         return None
-    rows = sound[torch.randperm(len(sound), generator=draws)[: 2 * count]]
+    draws = rng(seed, "planted")
+    parts = [_plant_once(run, load, count, draws) for _ in range(rounds)]
+    return Planted(*(torch.cat(values) for values in zip(*parts, strict=True)))
+
+
+def _plant_once(
+    run: Judgement, load: Load, count: int, draws: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """True and given labels of that many flips in each of the two ways, which way, and if found."""
+    classes = run.scores.shape[1]
+    rows = torch.multinomial(1 - run.p_noisy, 2 * count, generator=draws)
     alike = torch.arange(len(rows)) < count
     true = run.given[rows]
     even = (1 - torch.eye(classes, dtype=torch.float64))[true]
-    weights = torch.where(alike[:, None], run.noise.confusions[true], even)
+    weights = torch.where(alike[:, None], run.noise.guess_mistakes()[true], even)
     flipped = torch.multinomial(weights, 1, generator=draws).squeeze(1)
     labels = run.given.clone()
     labels[rows] = flipped
     scores = predict_left_out(load, labels, classes).scores
     odds = run.noise.of(scores, labels).posterior.clamp(1e-9, 1 - 1e-9).logit()
     probable = (odds + run.find_shift(run.rate.value)).sigmoid()
-    return Planted(true, flipped, alike, probable[rows] > LISTED)
+    return true, flipped, alike, probable[rows] > LISTED
 
 
 def _share(hits: Tensor) -> float:

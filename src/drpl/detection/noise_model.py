@@ -28,7 +28,7 @@ from torch import Tensor
 from drpl.randomness import rng
 
 SURE = 0.4  # share of the samples, the surest ones, whose contradictions tell the confusions
-UNIFORM = 20.0  # contradictions that a uniform row of the matrix is worth beside them
+PRIOR = 20.0  # contradictions that a row is worth which is known before
 ENOUGH = 20_000  # samples that the model is fitted to
 START = (1.0, -3.0)  # log of t times the spread of the scores; log-odds of n
 TINY = 1e-12
@@ -48,7 +48,7 @@ class NoiseModel:
     def fit(cls, scores: Tensor, labels: Tensor) -> "NoiseModel":
         """The most likely model of the labels."""
         scores = scores.double()
-        confusions = _count_confusions(scores, labels)
+        confusions = _count_confusions(scores, labels, _spread_evenly(scores.shape[1]))
         some = torch.randperm(len(labels), generator=rng("noise model"))[:ENOUGH]
         spread = float(scores.std().clamp(min=TINY))
 
@@ -88,6 +88,18 @@ class NoiseModel:
         right, wrong = self._explain()
         return wrong / (right + wrong).clamp(min=TINY)
 
+    def guess_mistakes(self) -> Tensor:
+        """The confusions again, where unknown not uniform but of classes that look alike. [C, C]
+
+        That is how people err. A class looks like another as far as its samples are taken for it.
+        """
+        classes = self.scores.shape[1]
+        alike = torch.zeros(classes, classes, dtype=torch.float64)
+        alike.index_add_(0, self.labels, self.probs).fill_diagonal_(0)
+        total = alike.sum(1, keepdim=True)
+        alike = torch.where(total > 0, alike / total.clamp(min=TINY), _spread_evenly(classes))
+        return _count_confusions(self.scores, self.labels, alike)
+
     def of(self, scores: Tensor, labels: Tensor) -> "NoiseModel":
         """The same model of other labels."""
         return replace(self, scores=scores.double(), labels=labels)
@@ -102,12 +114,15 @@ def rank_doubt(scores: Tensor) -> Tensor:
     return ranks
 
 
-def _count_confusions(scores: Tensor, labels: Tensor) -> Tensor:
+def _count_confusions(scores: Tensor, labels: Tensor, prior: Tensor) -> Tensor:
     """What the surest samples of each class are called if not by it, rows summing to 1. [C, C]"""
     classes = scores.shape[1]
     sure = rank_doubt(scores) <= SURE
     cells = scores[sure].argmax(1) * classes + labels[sure]
     counts = torch.bincount(cells, minlength=classes**2).reshape(classes, classes).double()
     counts.fill_diagonal_(0)
-    other = (1 - torch.eye(classes, dtype=torch.float64)) / (classes - 1)
-    return (counts + UNIFORM * other) / (counts.sum(1, keepdim=True) + UNIFORM)
+    return (counts + PRIOR * prior) / (counts.sum(1, keepdim=True) + PRIOR)
+
+
+def _spread_evenly(classes: int) -> Tensor:
+    return (1 - torch.eye(classes, dtype=torch.float64)) / (classes - 1)
