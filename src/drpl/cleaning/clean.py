@@ -5,9 +5,10 @@
     DRPL, once with its final model, then with other seeds as time allows
     what the networks say of every label                judge
     how much is wrong, and what is mistaken for what    estimate, tables
+    near-duplicates and outliers, by features           findings
 
 The folder is that of a run, with more in it: issues.csv, look.csv, noise-matrix.csv, clean.json,
-summary.md, report.html.
+summary.md, report.html; on features duplicates.csv and outliers.csv, too.
 """
 
 import time
@@ -20,6 +21,12 @@ import torch
 
 from drpl.cleaning import tables
 from drpl.cleaning.estimate import Rate
+from drpl.cleaning.findings import (
+    FINDINGS,
+    build_finding_sections,
+    choose_copies,
+    write_findings,
+)
 from drpl.cleaning.folder import (
     ISSUES,
     LISTS,
@@ -137,10 +144,12 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
             kept = Choice.load(folder / PLAN, data, options)
             return replace(kept, seeds=asked.repeats or kept.seeds)
         found = represent(data, asked.features, options, asked.seconds)
-        display.notes(found.notes)
         left = asked.seconds - (time.monotonic() - began)
         choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
-        choice = replace(choice, notes=found.notes)
+        copied, skipped = choose_copies(found.data, asked.seconds)
+        notes = (*found.notes, skipped) if skipped else found.notes
+        choice = replace(choice, notes=notes, copied=copied)
+        display.notes(notes)
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
@@ -200,8 +209,13 @@ def _write_results(
     }
     if load and (planted := plant(merged, load, seed)):
         figures["planted"] = planted.summarize(train.classes)
+    sections = []
+    if choice.copied:
+        found = write_findings(choice.data, folder, choice.copied)
+        figures[FINDINGS] = found.summarize()
+        sections = build_finding_sections(found, figures, FINDINGS)
     write_atomic(folder / "summary.md", summarize(figures, folder))
-    sections = build_sections(CleanedFolder.load(folder), figures, matrix)
+    sections = [*build_sections(CleanedFolder.load(folder), figures, matrix), *sections]
     report([result], folder / "report.html", sections=sections, images=root)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)

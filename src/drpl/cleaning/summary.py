@@ -29,6 +29,7 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     text += [f"Note: {note}." for note in figures["notes"][:PAIRS]]
     if planted := figures.get("planted"):
         text.append(describe_planted(planted))
+    text += _describe_features(figures.get("findings"))
     kinds = [f"{n:,} {MEANING[name]}" for name, n in figures["verdicts"].items() if n]
     if kinds:
         *first, last = kinds
@@ -46,6 +47,29 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     else:
         text.append("No class is much worse than the others.")
     return text
+
+
+def _describe_features(found: dict[str, Any] | None) -> list[str]:
+    """What was found by features besides wrong labels, where that is anything."""
+    if found is None:
+        return []
+    pairs = found["duplicates"]
+    counts = (
+        (pairs["conflicts"], "pair of near-duplicates has", "pairs of near-duplicates have",
+         "different labels"),
+        (pairs["leaks"], "test image has", "test images have",
+         "a near-duplicate in the training part"),
+        (found["outliers"], "image looks", "images look", "out of place in every class"),
+    )  # fmt: skip
+    told = [
+        f"{number:,} {one if number == 1 else many} {what}"
+        for number, one, many, what in counts
+        if number
+    ]
+    told += [f"{one['first']} and {one['second']} look like one class" for one in found["alike"]]
+    if not told:
+        return []
+    return [f"Besides, {'; '.join(told[: 2 * PAIRS])} (`duplicates.csv`, `outliers.csv`)."]
 
 
 def describe_planted(planted: dict[str, Any]) -> str:
