@@ -193,9 +193,10 @@ def _write_results(
     look = tables.build_issues(merged, train, chosen)
     write_issues(folder, look, LOOK)
     matrix = tables.write_matrix(folder, train, merged)
-    pictures = train.images if len(train.images.shape) == 3 else train.pictures
-    if train.paths is None and pictures:
-        tables.write_images(folder / "images", pictures, pd.concat([issues, look]))
+    found = write_findings(choice.data, folder, choice.copied) if choice.copied else None
+    cleaned = CleanedFolder.load(folder)
+    if train.paths is None:
+        _write_images(cleaned, choice.data, pd.concat([issues, look]))
     figures = {
         "seed": seed,
         "repeats": len(judgements),
@@ -209,16 +210,26 @@ def _write_results(
     }
     if load and (planted := plant(merged, load, seed)):
         figures["planted"] = planted.summarize(train.classes)
-    sections = []
-    if choice.copied:
-        found = write_findings(choice.data, folder, choice.copied)
+    if found:
         figures[FINDINGS] = found.summarize()
-        sections = build_finding_sections(found, figures, FINDINGS)
     write_atomic(folder / "summary.md", summarize(figures, folder))
-    sections = [*build_sections(CleanedFolder.load(folder), figures, matrix), *sections]
+    sections = build_sections(cleaned, figures, matrix)
+    if found:
+        sections += build_finding_sections(found, figures, FINDINGS)
     report([result], folder / "report.html", sections=sections, images=root)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
+
+
+def _write_images(cleaned: CleanedFolder, data: DatasetSplits, shown: pd.DataFrame) -> None:
+    """What a review shows of data that are no files, if they are images."""
+    place, train = cleaned.folder / "images", data.train
+    pictures = train.images if len(train.images.shape) == 3 else train.pictures
+    if pictures:
+        tables.write_images(place, pictures, tables.list_shown(shown) | cleaned.found)
+    if data.test and data.test.pictures:
+        paired = cleaned.list_paired("test")
+        tables.write_images(place, data.test.pictures, paired, prefix="test-")
 
 
 def _list_doubts(run: Judgement) -> list[str]:
