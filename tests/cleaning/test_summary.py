@@ -16,6 +16,7 @@ FIGURES: dict[str, Any] = {
         {"true": "cat", "given": "dog", "share": 0.001},
     ],
     "repeats": 1,
+    "doubts": [],
     "notes": ["left out x.jpg: broken"],
 }
 

@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 
 from drpl.cleaning import tables
+from drpl.cleaning.doubts import find_doubts
 from drpl.cleaning.estimate import Rate
 from drpl.cleaning.findings import (
     FINDINGS,
@@ -55,9 +56,9 @@ from drpl.report.page import report
 from drpl.runs.display import Display, duration
 from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
+from drpl.runs.folder import Result
 
 PLAN = "plan.json"
-DOUBTFUL = 0.6  # share of contradicted labels from which on nothing is sure
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,13 @@ def clean(
             _take_over(folder, earlier, quiet=quiet)
         return _load_finished(folder, seed, repeats)
     choice = _choose(data, folder, read_options or ReadOptions(), asked)
-    judgements = []
+    runs = []
     for k, experiment in enumerate(choice.build_all(seed)):
         place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-        execute(experiment, Execution(folder=place, device=device, quiet=quiet))
-        judgements.append(judge(place, experiment, choose_device(device)))
+        result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
+        runs.append((result, judge(place, experiment, choose_device(device))))
     source = data if isinstance(data, str) else choice.data.name
-    found = _write_results(folder, source, choice, judgements, seed)
+    found = _write_results(folder, source, choice, runs, seed)
     if earlier:
         _take_over(folder, earlier, quiet=quiet)
     return found
@@ -177,12 +178,15 @@ def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
 
 
 def _write_results(
-    folder: Path, source: str, choice: Choice, judgements: list[Judgement], seed: int
+    folder: Path, source: str, choice: Choice, runs: list[tuple[Result, Judgement]], seed: int
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
     train, load = choice.data.train, _read_vectors(choice.data)
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
-    merged = merge(judgements, left_out)
+    merged = merge([judgement for _, judgement in runs], left_out)
+    batch = choice.compose().final_schedule.batch_size
+    doubts = find_doubts(merged, [run for run, _ in runs], batch, pixels=left_out is None)
+    merged = doubts.widen(merged)
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
@@ -199,14 +203,15 @@ def _write_results(
         _write_images(cleaned, choice.data, pd.concat([issues, look]))
     figures = {
         "seed": seed,
-        "repeats": len(judgements),
+        "repeats": len(runs),
         "samples": len(train),
         "noise rate": asdict(merged.rate),
         "issues": len(issues),
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
         "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
-        "notes": [*_list_doubts(merged), *choice.notes, *choice.data.notes],
+        "doubts": doubts.texts,
+        "notes": [*choice.notes, *choice.data.notes],
     }
     if load and (planted := plant(merged, load, seed)):
         figures["planted"] = planted.summarize(train.classes)
@@ -230,16 +235,6 @@ def _write_images(cleaned: CleanedFolder, data: DatasetSplits, shown: pd.DataFra
     if data.test and data.test.pictures:
         paired = cleaned.list_paired("test")
         tables.write_images(place, data.test.pictures, paired, prefix="test-")
-
-
-def _list_doubts(run: Judgement) -> list[str]:
-    """What makes the judgement itself doubtful."""
-    if not DOUBTFUL <= run.rate.high < 1:
-        return []
-    return [
-        f"the predictions contradict {run.rate.high:.0%} of the labels, so they are of little use "
-        "here: what is wrong cannot be told from what was not learnt"
-    ]
 
 
 def _read_vectors(data: DatasetSplits) -> Load | None:
