@@ -11,7 +11,7 @@ from drpl.cleaning.folder import ISSUES, CleanedFolder, read_table, write_about,
 from drpl.cleaning.review.page import write_page
 from drpl.errors import RunError
 from tests.cleaning.test_apply import decide
-from tests.support.cleaned import CLASSES, TIME, make
+from tests.support.cleaned import CLASSES, TIME, add_found, make
 
 ODD = ("plain", "with, comma", 'with "quotes"', "two\nlines", "back\rto start", " ébène 木 ", "NA")
 
@@ -139,3 +139,27 @@ def test_what_is_missing_is_named(tmp_path: Path, file: str) -> None:
     (made.folder / file).unlink()
     with pytest.raises(RunError, match=f"{file}.*drpl clean"):
         CleanedFolder.load(made.folder)
+
+
+def test_near_duplicates_and_outliers_are_read(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    plain = CleanedFolder.load(made.folder)
+    assert plain.duplicates.empty
+    assert plain.outliers.empty
+    assert plain.found == set()
+    strange = add_found(made)
+    cleaned = CleanedFolder.load(made.folder)
+    assert cleaned.outliers.index.tolist() == strange
+    assert len(cleaned.duplicates) == 4  # not that of two test images
+    assert cleaned.list_paired("test") == {7: "held out.png"}
+    assert cleaned.test_image(7) == made.photos / "held out.png"
+    assert cleaned.test_image(8) is None
+    for name, old, new in (
+        ("duplicates.csv", "train,0,", "train,4000,"),
+        ("outliers.csv", f"\n{strange[0]},", "\n4000,"),
+    ):
+        text = (made.folder / name).read_text()
+        (made.folder / name).write_text(text.replace(old, new))
+        with pytest.raises(RunError, match=f"{name}: samples.csv has no image 4000; clean again"):
+            assert CleanedFolder.load(made.folder).found
+        (made.folder / name).write_text(text)

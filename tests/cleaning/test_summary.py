@@ -1,23 +1,28 @@
+from typing import Any
+
 from drpl.cleaning.summary import describe_findings
+
+FIGURES: dict[str, Any] = {
+    "samples": 1000,
+    "noise rate": {"value": 0.2, "low": 0.18, "high": 0.22},
+    "issues": 190,
+    "verdicts": {"mislabelled": 150, "outside": 40, "ambiguous": 0},
+    "classes": [
+        {"name": "cat", "samples": 500, "issues": 160, "share": 0.32},
+        {"name": "dog", "samples": 500, "issues": 30, "share": 0.06},
+    ],
+    "pairs": [
+        {"true": "dog", "given": "cat", "share": 0.25},
+        {"true": "cat", "given": "dog", "share": 0.001},
+    ],
+    "repeats": 1,
+    "doubts": [],
+    "notes": ["left out x.jpg: broken"],
+}
 
 
 def test_the_summary() -> None:
-    figures = {
-        "samples": 1000,
-        "noise rate": {"value": 0.2, "low": 0.18, "high": 0.22},
-        "issues": 190,
-        "verdicts": {"mislabelled": 150, "outside": 40, "ambiguous": 0},
-        "classes": [
-            {"name": "cat", "samples": 500, "issues": 160, "share": 0.32},
-            {"name": "dog", "samples": 500, "issues": 30, "share": 0.06},
-        ],
-        "pairs": [
-            {"true": "dog", "given": "cat", "share": 0.25},
-            {"true": "cat", "given": "dog", "share": 0.001},
-        ],
-        "repeats": 1,
-        "notes": ["left out x.jpg: broken"],
-    }
+    figures = FIGURES.copy()
     text = " ".join(describe_findings(figures))
     for part in ("20.0%", "18.0%", "190", "150 look like another class and 40 look like none",
                  "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)",
@@ -27,3 +32,16 @@ def test_the_summary() -> None:
     assert "cat as dog" not in text
     figures["verdicts"] = {"mislabelled": 190, "outside": 0, "ambiguous": 0}
     assert "Of these, 190 look like another class." in describe_findings(figures)
+
+
+def test_what_features_found_is_one_paragraph() -> None:
+    found = {"duplicates": {"pairs": 9, "conflicts": 0, "leaks": 0}, "outliers": 0, "alike": []}
+    figures = FIGURES | {"findings": found}
+    assert "Besides" not in " ".join(describe_findings(figures))
+    found["duplicates"] = {"pairs": 9, "conflicts": 2, "leaks": 1}
+    found |= {"outliers": 3, "alike": [{"first": "cat", "second": "dog", "share": 0.9}]}
+    assert (
+        "Besides, 2 pairs of near-duplicates have different labels; 1 test image has a "
+        "near-duplicate in the training part; 3 images look out of place in every class; "
+        "cat and dog look like one class (`duplicates.csv`, `outliers.csv`)."
+    ) in describe_findings(figures)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,15 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from drpl.cleaning.folder import LOOK, CleanedFolder, write_about, write_issues
+from drpl.cleaning.folder import (
+    DUPLICATES,
+    LOOK,
+    OUTLIERS,
+    CleanedFolder,
+    format_csv,
+    write_about,
+    write_issues,
+)
 from drpl.cleaning.review.strata import draw_look
 from drpl.files import write_json
 
@@ -168,3 +177,40 @@ def rows(path: Path) -> list[dict[str, str]]:
     """A CSV file as people's programs read it."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(io.StringIO(file.read(), newline="")))
+
+
+def add_found(made: Made) -> list[int]:
+    """Near-duplicates and outliers as `drpl clean` lists them on features; ids of the outliers.
+
+    Two pairs are conflicts, with an image in common; one is a leak, one a mere copy.
+    """
+    table = made.samples
+    first, second, third, *_ = (table.index[table["given_label"] == name][0] for name in CLASSES)
+    copies = [int(number) for number in table.index[table["given_label"] == CLASSES[3]][:2]]
+    held_out = made.photos / "held out.png"
+    draw(0, np.random.default_rng(6)).save(held_out)
+    pairs = [
+        ((first, "train"), (second, "train"), 0.99, "conflict"),
+        ((second, "train"), (third, "train"), 0.98, "conflict"),
+        ((first, "train"), (7, "test"), 0.97, "leak conflict"),
+        ((copies[0], "train"), (copies[1], "train"), 0.96, "copy"),
+        ((7, "test"), (8, "test"), 0.95, "copy"),
+    ]
+    rows: list[Sequence[object]] = [list(DUPLICATES)]
+    for *sides, similarity, kind in pairs:
+        named = [
+            (part, number, table.at[number, "path"], table.at[number, "given_label"])
+            if part == "train"
+            else (part, number, held_out.name, CLASSES[1])
+            for number, part in sides
+        ]
+        rows.append([*named[0], *named[1], similarity, kind])
+    (made.folder / "duplicates.csv").write_text(format_csv(rows))
+    paired = {first, second, third, *copies}
+    strange = [i for i, kind in enumerate(made.truth) if kind < 0 and i not in paired][:5]
+    listed = [
+        (i, table.at[i, "path"], table.at[i, "given_label"], CLASSES[0], 0.95 - k / 20)
+        for k, i in enumerate(strange)
+    ]
+    (made.folder / "outliers.csv").write_text(format_csv([list(OUTLIERS), *listed]))
+    return strange

@@ -1,5 +1,6 @@
 """How alike two pictures are, if one may be mirrored and cropped to fit the other."""
 
+from functools import cache
 from itertools import product
 
 import torch
@@ -39,21 +40,24 @@ def correlate_aligned(first: Tensor, second: Tensor) -> Tensor:
 
 def _fit(whole: Tensor, part: Tensor) -> Tensor:
     """The best correlation of `part` with a crop of `whole`; columns and rows in turn. [P]"""
-    crops, near = _build_crops(), _list_near()
+    crops, near, coarse = _build_crops(), _list_near(), _list_coarse()
     target = standardise((crops[0] @ part @ crops[0].T)[:, None])[:, None]
-    across = down = torch.zeros(len(whole), dtype=torch.int64)  # which crop of columns, of rows
-    coarse = torch.arange(CUTS**2).view(CUTS, CUTS)[::2, ::2].flatten()
-    best = torch.empty(0)
-    for fine in (False, True):
-        options = near[across] if fine else coarse.expand(len(whole), -1)
-        views = (crops[down] @ whole)[:, None] @ crops[options].transpose(2, 3)
-        best, at = _correlate(views, target)
-        across = options.gather(1, at[:, None]).squeeze(1)
-        options = near[down] if fine else coarse.expand(len(whole), -1)
-        views = crops[options] @ (whole @ crops[across].transpose(1, 2))[:, None]
-        best, at = _correlate(views, target)
-        down = options.gather(1, at[:, None]).squeeze(1)
-    return best
+    views = _cut_each(crops[0] @ whole, crops[coarse]).transpose(2, 3)
+    across = coarse[_correlate(views, target)[1]]  # which crop of columns
+    narrow = whole @ crops[across].transpose(1, 2)
+    down = coarse[_correlate(_cut_each(narrow.transpose(1, 2), crops[coarse]), target)[1]]
+    options = near[across]
+    views = (crops[down] @ whole)[:, None] @ crops[options].transpose(2, 3)
+    _, at = _correlate(views, target)
+    across = options.gather(1, at[:, None]).squeeze(1)
+    views = crops[near[down]] @ (whole @ crops[across].transpose(1, 2))[:, None]
+    return _correlate(views, target)[0]
+
+
+def _cut_each(lines: Tensor, crops: Tensor) -> Tensor:
+    """All lines [P, L, 64] by each of some crops, in one product. [P, K, 16, L]"""
+    cut = (lines @ crops.flatten(0, 1).T).transpose(1, 2)
+    return cut.view(len(lines), *crops.shape[:2], lines.shape[1])
 
 
 def _correlate(views: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,6 +66,7 @@ def _correlate(views: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return values, at
 
 
+@cache
 def _build_crops() -> Tensor:
     """What brings 64 columns, without some at either side, to 16 by averaging. [CUTS², 16, 64]"""
     column = torch.arange(SIDE)
@@ -74,6 +79,13 @@ def _build_crops() -> Tensor:
     return torch.stack(crops)
 
 
+@cache
+def _list_coarse() -> Tensor:
+    """Every other crop."""
+    return torch.arange(CUTS**2).view(CUTS, CUTS)[::2, ::2].flatten()
+
+
+@cache
 def _list_near() -> Tensor:
     """For each crop those that cut at most a step more or less at either side. [CUTS², 9]"""
     cut = torch.arange(CUTS)

@@ -49,13 +49,13 @@ class Duplicates:
     calibration: Calibration | None  # None where there are no pictures
 
 
-def find_duplicates(images: EncodedImages) -> Duplicates:
-    """All pairs of near-duplicates, the most similar first."""
+def find_duplicates(images: EncodedImages, copied: int = COPIED) -> Duplicates:
+    """All pairs of near-duplicates, the most similar first; `copied` images set the thresholds."""
     if images.pictures is None:
         pairs, cosines = find_pairs(images.vectors, FIXED, NEAREST)
         return Duplicates(pairs, cosines, None)
     plain, mirrored = describe_all(images)
-    calibration = _calibrate(images, plain, mirrored)
+    calibration = _calibrate(images, plain, mirrored, copied)
     found = [
         find_pairs(plain, calibration.near, NEAREST)[0],
         find_pairs(plain, calibration.near, NEAREST, others=mirrored)[0],
@@ -98,13 +98,13 @@ def _compare_pixels(images: EncodedImages, pairs: Tensor) -> Tensor:
     return torch.cat([torch.empty(0), *parts])
 
 
-def _calibrate(images: EncodedImages, plain: Tensor, mirrored: Tensor) -> Calibration:
+def _calibrate(images: EncodedImages, plain: Tensor, mirrored: Tensor, copied: int) -> Calibration:
     """Thresholds that find nearly all copies of some images, and few pairs of other images."""
-    chosen = torch.randperm(len(images), generator=rng("copied"))[:COPIED].sort().values
+    chosen = torch.randperm(len(images), generator=rng("copied"))[:copied].sort().values
     grey = torch.cat([to_grey(squares) for _, squares in images.load_squares(chosen, SIDE)])
     near, aligned = {}, {}
     for kind in KINDS:
-        copies, squares = _copy(images, chosen, kind)
+        copies, squares = describe_copies(images, chosen, kind)
         near[kind] = _find_nearer(copies, plain[chosen], mirrored[chosen])
         aligned[kind] = correlate_aligned(grey, to_grey(squares))
     threshold = min(_find_lowest(values) for values in near.values())
@@ -126,8 +126,8 @@ def _calibrate(images: EncodedImages, plain: Tensor, mirrored: Tensor) -> Calibr
     return Calibration(threshold, pixels, recall, false)
 
 
-def _copy(images: EncodedImages, chosen: Tensor, kind: str) -> tuple[Tensor, Tensor]:
-    """Copies as they would be searched for, and as squares."""
+def describe_copies(images: EncodedImages, chosen: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+    """Copies of images as they would be searched for, and as squares."""
     assert images.pictures is not None  # noqa: S101  the caller asked
     encoder = images.encoder
     sides = (SIDE, encoder.size) if encoder else (SIDE,)

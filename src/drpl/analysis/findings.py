@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from torch import Tensor
 
-from drpl.analysis.duplicates import Duplicates, find_duplicates
+from drpl.analysis.duplicates import COPIED, Duplicates, find_duplicates
 from drpl.analysis.encoded import EncodedImages
 from drpl.analysis.outliers import Neighbourhood, look_around
 from drpl.data.dataset import DatasetSplits
@@ -147,12 +147,15 @@ class Findings:
         return f"{path or f'{part} image {number}'} ({label})"
 
 
-def look_over(data: DatasetSplits) -> Findings:
-    """Search an encoded data set for near-duplicates, outliers and classes that look like one."""
+def look_over(data: DatasetSplits, copied: int = COPIED) -> Findings:
+    """Search an encoded data set for near-duplicates, outliers and classes that look like one.
+
+    Of `copied` images copies are made, to measure which threshold finds them.
+    """
     if len(data.train.images.shape) != 1:
         raise DataError(f"{data.name} holds images; encode them first, as with --features lite0")
     images = EncodedImages(data)
-    return Findings(images, find_duplicates(images), look_around(images))
+    return Findings(images, find_duplicates(images, copied), look_around(images))
 
 
 def _list_some(names: Sequence[str]) -> str:

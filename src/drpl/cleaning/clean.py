@@ -5,9 +5,10 @@
     DRPL, once with its final model, then with other seeds as time allows
     what the networks say of every label                judge
     how much is wrong, and what is mistaken for what    estimate, tables
+    near-duplicates and outliers, by features           findings
 
 The folder is that of a run, with more in it: issues.csv, look.csv, noise-matrix.csv, clean.json,
-summary.md, report.html.
+summary.md, report.html; on features duplicates.csv and outliers.csv, too.
 """
 
 import time
@@ -19,7 +20,14 @@ import pandas as pd
 import torch
 
 from drpl.cleaning import tables
+from drpl.cleaning.doubts import find_doubts
 from drpl.cleaning.estimate import Rate
+from drpl.cleaning.findings import (
+    FINDINGS,
+    build_finding_sections,
+    choose_copies,
+    write_findings,
+)
 from drpl.cleaning.folder import (
     ISSUES,
     LISTS,
@@ -48,9 +56,9 @@ from drpl.report.page import report
 from drpl.runs.display import Display, duration
 from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
+from drpl.runs.folder import Result
 
 PLAN = "plan.json"
-DOUBTFUL = 0.6  # share of contradicted labels from which on nothing is sure
 
 
 @dataclass(frozen=True)
@@ -105,13 +113,13 @@ def clean(
             _take_over(folder, earlier, quiet=quiet)
         return _load_finished(folder, seed, repeats)
     choice = _choose(data, folder, read_options or ReadOptions(), asked)
-    judgements = []
+    runs = []
     for k, experiment in enumerate(choice.build_all(seed)):
         place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-        execute(experiment, Execution(folder=place, device=device, quiet=quiet))
-        judgements.append(judge(place, experiment, choose_device(device)))
+        result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
+        runs.append((result, judge(place, experiment, choose_device(device))))
     source = data if isinstance(data, str) else choice.data.name
-    found = _write_results(folder, source, choice, judgements, seed)
+    found = _write_results(folder, source, choice, runs, seed)
     if earlier:
         _take_over(folder, earlier, quiet=quiet)
     return found
@@ -137,10 +145,12 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
             kept = Choice.load(folder / PLAN, data, options)
             return replace(kept, seeds=asked.repeats or kept.seeds)
         found = represent(data, asked.features, options, asked.seconds)
-        display.notes(found.notes)
         left = asked.seconds - (time.monotonic() - began)
         choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
-        choice = replace(choice, notes=found.notes)
+        copied, skipped = choose_copies(found.data, asked.seconds)
+        notes = (*found.notes, skipped) if skipped else found.notes
+        choice = replace(choice, notes=notes, copied=copied)
+        display.notes(notes)
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
@@ -168,12 +178,15 @@ def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
 
 
 def _write_results(
-    folder: Path, source: str, choice: Choice, judgements: list[Judgement], seed: int
+    folder: Path, source: str, choice: Choice, runs: list[tuple[Result, Judgement]], seed: int
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
     train, load = choice.data.train, _read_vectors(choice.data)
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
-    merged = merge(judgements, left_out)
+    merged = merge([judgement for _, judgement in runs], left_out)
+    batch = choice.compose().final_schedule.batch_size
+    doubts = find_doubts(merged, [run for run, _ in runs], batch, pixels=left_out is None)
+    merged = doubts.widen(merged)
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
@@ -184,37 +197,44 @@ def _write_results(
     look = tables.build_issues(merged, train, chosen)
     write_issues(folder, look, LOOK)
     matrix = tables.write_matrix(folder, train, merged)
-    pictures = train.images if len(train.images.shape) == 3 else train.pictures
-    if train.paths is None and pictures:
-        tables.write_images(folder / "images", pictures, pd.concat([issues, look]))
+    found = write_findings(choice.data, folder, choice.copied) if choice.copied else None
+    cleaned = CleanedFolder.load(folder)
+    if train.paths is None:
+        _write_images(cleaned, choice.data, pd.concat([issues, look]))
     figures = {
         "seed": seed,
-        "repeats": len(judgements),
+        "repeats": len(runs),
         "samples": len(train),
         "noise rate": asdict(merged.rate),
         "issues": len(issues),
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
         "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
-        "notes": [*_list_doubts(merged), *choice.notes, *choice.data.notes],
+        "doubts": doubts.texts,
+        "notes": [*choice.notes, *choice.data.notes],
     }
     if load and (planted := plant(merged, load, seed)):
         figures["planted"] = planted.summarize(train.classes)
+    if found:
+        figures[FINDINGS] = found.summarize()
     write_atomic(folder / "summary.md", summarize(figures, folder))
-    sections = build_sections(CleanedFolder.load(folder), figures, matrix)
+    sections = build_sections(cleaned, figures, matrix)
+    if found:
+        sections += build_finding_sections(found, figures, FINDINGS)
     report([result], folder / "report.html", sections=sections, images=root)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
 
 
-def _list_doubts(run: Judgement) -> list[str]:
-    """What makes the judgement itself doubtful."""
-    if not DOUBTFUL <= run.rate.high < 1:
-        return []
-    return [
-        f"the predictions contradict {run.rate.high:.0%} of the labels, so they are of little use "
-        "here: what is wrong cannot be told from what was not learnt"
-    ]
+def _write_images(cleaned: CleanedFolder, data: DatasetSplits, shown: pd.DataFrame) -> None:
+    """What a review shows of data that are no files, if they are images."""
+    place, train = cleaned.folder / "images", data.train
+    pictures = train.images if len(train.images.shape) == 3 else train.pictures
+    if pictures:
+        tables.write_images(place, pictures, tables.list_shown(shown) | cleaned.found)
+    if data.test and data.test.pictures:
+        paired = cleaned.list_paired("test")
+        tables.write_images(place, data.test.pictures, paired, prefix="test-")
 
 
 def _read_vectors(data: DatasetSplits) -> Load | None:

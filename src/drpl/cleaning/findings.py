@@ -8,22 +8,45 @@ import torch
 from markupsafe import Markup
 
 from drpl.analysis.copies import open_pictures
+from drpl.analysis.costs import measure_cost
 from drpl.analysis.findings import DUPLICATES, OUTLIERS, Findings, look_over
 from drpl.data.dataset import DatasetSplits
 from drpl.report.gallery import embed
 from drpl.report.numbers import Number, look_up, tag_name
 from drpl.report.page import Section
+from drpl.runs.display import duration
 from drpl.runs.gallery import SIDE
 
+FINDINGS = "findings"  # where clean.json has the counts
 SHOWN = 24  # pairs, and outliers
+COPIED = (200, 100, 50, 25)  # images that copies are made of: the fewer, the rougher the threshold
+SHARE, FEW = 0.05, 5.0  # of the budget, and seconds, that may be spent on it in any case
 
 
-def write_findings(data: DatasetSplits, folder: Path) -> Findings:
+def choose_copies(data: DatasetSplits, budget: float) -> tuple[int, str]:
+    """Of how many images to make copies, 0 where encoded data are not to be looked over, and why.
+
+    Data without pictures are not looked over either, but nobody will miss it.
+    """
+    if data.encoding is None or data.train.pictures is None:
+        return 0, ""
+    cost, allowed = measure_cost(data), max(FEW, SHARE * budget)
+    for copied in COPIED:
+        if cost.of(copied) <= allowed:
+            return copied, ""
+    return 0, (
+        "near-duplicates and outliers were not looked for: that would take about "
+        f"{duration(cost.of(COPIED[-1]))}, more than {SHARE:.0%} of the time; `drpl doctor` with "
+        f"--features {data.encoding.encoder} finds them"
+    )
+
+
+def write_findings(data: DatasetSplits, folder: Path, copied: int = COPIED[0]) -> Findings:
     """Look encoded data over, and write `duplicates.csv` and `outliers.csv`.
 
     The findings' `summarize()` is what clean.json keeps.
     """
-    findings = look_over(data)
+    findings = look_over(data, copied)
     findings.write(folder)
     return findings
 

@@ -33,6 +33,20 @@ ISSUES = SAMPLES | {
     "p_low": float,
     "p_high": float,
 }
+SIDES = ("first", "second")  # of a pair of near-duplicates
+DUPLICATES: dict[str, Any] = {
+    f"{side}_{name}": kind
+    for side in SIDES
+    for name, kind in (("part", str), ("id", "int64"), ("path", str), ("label", str))
+} | {"similarity": float, "kind": str}
+OUTLIERS = {
+    "id": "int64",
+    "path": str,
+    "given_label": str,
+    "nearest_label": str,
+    "outlier_score": float,
+}
+MOST_FOUND = 2000  # pairs, and outliers, that a review shows
 ABSENT = {"group": -1, "p_low": math.nan, "p_high": math.nan}  # what older folders lack; -1: alone
 RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
 LOOK = "look.csv"  # a stratified sample to look at first
@@ -89,6 +103,48 @@ class CleanedFolder:
         return pd.concat([self.issues, others]) if len(others) else self.issues
 
     @cached_property
+    def duplicates(self) -> pd.DataFrame:
+        """Pairs of near-duplicates with a training image, the most important first."""
+        path = self.folder / "duplicates.csv"
+        table = (
+            _read_columns(path, DUPLICATES)
+            if path.exists()
+            else pd.DataFrame(columns=[*DUPLICATES])
+        )
+        trained = [table[f"{side}_part"] == "train" for side in SIDES]
+        for side, mine in zip(SIDES, trained, strict=True):
+            self._check_known(path, table.loc[mine, f"{side}_id"])
+        return table[trained[0] | trained[1]][:MOST_FOUND]
+
+    @cached_property
+    def outliers(self) -> pd.DataFrame:
+        """Training images that look like none of the classes, by id, worst first."""
+        path = self.folder / "outliers.csv"
+        if not path.exists():
+            return self.samples[:0]
+        table = read_table(path, OUTLIERS)
+        self._check_known(path, table.index)
+        return table[:MOST_FOUND]
+
+    def _check_known(self, path: Path, ids: Iterable[int]) -> None:
+        """Raise for an image that is none of the samples."""
+        if unknown := sorted(set(ids) - set(self.samples.index)):
+            raise RunError(f"{path}: samples.csv has no image {unknown[0]}; clean again")
+
+    @cached_property
+    def found(self) -> set[int]:
+        """Training images that are near-duplicates or outliers; people may decide on them, too."""
+        return {*self.list_paired("train"), *self.outliers.index}
+
+    def list_paired(self, part: str) -> dict[int, str]:
+        """The images of a part that have a near-duplicate: paths by number."""
+        found: dict[int, str] = {}
+        for side in SIDES:
+            mine = self.duplicates[self.duplicates[f"{side}_part"] == part]
+            found |= dict(zip(mine[f"{side}_id"], mine[f"{side}_path"], strict=True))
+        return found
+
+    @cached_property
     def fingerprint(self) -> str:
         """Tells the cleaned data of one run from those of others."""
         return digest((self.folder / "samples.csv").read_bytes())
@@ -103,6 +159,13 @@ class CleanedFolder:
         if self.root is None:
             return self.folder / "images" / f"{number}.png"
         return self.file(self.samples.at[number, "path"])
+
+    def test_image(self, number: int) -> Path | None:
+        """The file of a test image by its number; only what `duplicates` names can be reached."""
+        path = self.list_paired("test").get(number)
+        if path is None:
+            return None
+        return self.file(path) if self.root else self.folder / "images" / f"test-{number}.png"
 
     def file(self, path: str) -> Path | None:
         """A file of the data set by its path from the root on; None if it is not one of it.
@@ -135,6 +198,14 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     """The columns that are wanted of a table, by id."""
+    table = _read_columns(path, columns)
+    if twice := table["id"][table["id"].duplicated()].tolist():
+        raise RunError(f"{path} is damaged: it has image {twice[0]} twice")
+    return table.set_index("id")
+
+
+def _read_columns(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
+    """The columns that are wanted of a table, or a word on what is wrong with it."""
     try:
         wanted = columns | {old: columns[new] for old, new in RENAMED.items() if new in columns}
         table = pd.read_csv(
@@ -152,9 +223,7 @@ def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
         raise RunError(f"there is no {path}; make the folder with `drpl clean`") from None
     except (OSError, ValueError) as error:  # pandas' errors of parsing are ValueErrors
         raise RunError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
-    if twice := table["id"][table["id"].duplicated()].tolist():
-        raise RunError(f"{path} is damaged: it has image {twice[0]} twice")
-    return table[list(columns)].set_index("id")
+    return table[list(columns)]
 
 
 def write_issues(folder: Path, issues: pd.DataFrame, name: str = "issues.csv") -> None:

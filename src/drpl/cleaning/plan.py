@@ -60,6 +60,7 @@ class Choice:
     seeds: int = 1  # to train with
     notes: tuple[str, ...] = ()  # why the data are represented as they are
     tuned: bool = False  # one run more, in which the encoder itself learns
+    copied: int = 0  # images that copies are made of to find near-duplicates; 0: no search
 
     def build_all(self, seed: int = 1) -> Iterator[Experiment]:
         """All that is trained: with a final model, with other seeds, and the encoder itself."""
@@ -108,7 +109,7 @@ class Choice:
         side = shape[1] if len(shape) == 3 else None
         plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
         more = {"encoding": made and asdict(made), "notes": self.notes, "tuned": self.tuned}
-        write_json(path, {**plan, **more})
+        write_json(path, {**plan, **more, "copied": self.copied})
 
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
@@ -124,7 +125,8 @@ class Choice:
         whole = represent(data, features, options).data
         shrunk = _shrink(whole, side) if side else whole
         seeds, notes = kept.get("seeds", 1), tuple(kept.get("notes", ()))
-        return cls(shrunk, kept["preset"], settings, seeds, notes, kept.get("tuned", False))
+        more = {name: kept[name] for name in ("tuned", "copied") if name in kept}
+        return cls(shrunk, kept["preset"], settings, seeds, notes, **more)
 
 
 def parse_duration(text: str) -> float:

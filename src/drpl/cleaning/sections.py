@@ -10,7 +10,7 @@ from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.page import MOST, build_standalone, read_part
 from drpl.cleaning.summary import MEANING, UNKNOWN, describe_planted
 from drpl.report.matrices import draw_matrix
-from drpl.report.numbers import Number, tag_name
+from drpl.report.numbers import Number, look_up, tag_name
 from drpl.report.page import Section
 from drpl.report.style import Picture, make_panels
 
@@ -32,10 +32,7 @@ def _describe(figures: dict[str, Any]) -> str:
     """How much is wrong and what kind of wrong it is, every figure with its source."""
 
     def number(key: str, *, percent: bool = False) -> Number:
-        value: Any = figures
-        for part in key.split("."):
-            value = value[int(part)] if isinstance(value, list) else value[part]
-        return Number(value, (0,), "clean.json", key, int(percent), "", percent)
+        return Number(look_up(figures, key), (0,), "clean.json", key, int(percent), "", percent)
 
     rate = [number(f"noise rate.{end}", percent=True) for end in ("value", "low", "high")]
     text = Markup(
@@ -46,6 +43,8 @@ def _describe(figures: dict[str, Any]) -> str:
         text = Markup("<p>How many of the {} labels are wrong cannot be said: {}.</p>").format(
             number("samples"), UNKNOWN
         )
+    doubt = Markup('<p class="note">Doubtful: {}.</p>')
+    text = Markup().join([*(doubt.format(tag_name(one)) for one in figures["doubts"]), text])
     text += Markup().join(Markup("<p>Note: {}.</p>").format(note) for note in figures["notes"][:3])
     if "planted" in figures:
         text += Markup("<p>{}</p>").format(describe_planted(figures["planted"]))

@@ -23,29 +23,56 @@ def summarize(figures: dict[str, Any], folder: Path) -> str:
 
 
 def describe_findings(figures: dict[str, Any]) -> list[str]:
-    """How much is wrong, what kind of wrong it is, and where: a text for each paragraph."""
-    samples = figures["samples"]
-    text = [_describe_rate(figures)]
-    text += [f"Note: {note}." for note in figures["notes"][:PAIRS]]
-    if planted := figures.get("planted"):
-        text.append(describe_planted(planted))
+    """What is doubtful, then how much is wrong, what kind of wrong, and where: paragraphs."""
+    text = [f"Doubtful: {doubt}." for doubt in figures.get("doubts", ())]
+    text.append(_describe_rate(figures))
     kinds = [f"{n:,} {MEANING[name]}" for name, n in figures["verdicts"].items() if n]
     if kinds:
         *first, last = kinds
         text.append("Of these, " + (f"{', '.join(first)} and {last}" if first else last) + ".")
+    if planted := figures.get("planted"):
+        text.append(describe_planted(planted))
     often = [pair for pair in figures["pairs"] if pair["share"] >= OFTEN][:PAIRS]
     if often:
         listed = "; ".join(f"{p['true']} as {p['given']} ({p['share']:.0%})" for p in often)
         text.append(f"Mistaken most often, as shares of the true class: {listed}.")
-    mean = figures["issues"] / samples
+    text.append(_describe_classes(figures))
+    text += _describe_features(figures.get("findings"))
+    return text + [f"Note: {note}." for note in figures["notes"][:PAIRS]]
+
+
+def _describe_classes(figures: dict[str, Any]) -> str:
+    """Which classes have more doubted labels than others."""
+    mean = figures["issues"] / figures["samples"]
     bad = [c for c in figures["classes"] if mean and c["share"] > max(DISTRUSTED * mean, OFTEN)]
     worst = sorted(bad, key=lambda c: -c["share"])[:PAIRS]
-    if worst:
-        shares = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]
-        text.append(f"Classes to distrust: {'; '.join(shares)}.")
-    else:
-        text.append("No class is much worse than the others.")
-    return text
+    if not worst:
+        return "No class is much worse than the others."
+    shares = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]
+    return f"Classes to distrust: {'; '.join(shares)}."
+
+
+def _describe_features(found: dict[str, Any] | None) -> list[str]:
+    """What was found by features besides wrong labels, where that is anything."""
+    if found is None:
+        return []
+    pairs = found["duplicates"]
+    counts = (
+        (pairs["conflicts"], "pair of near-duplicates has", "pairs of near-duplicates have",
+         "different labels"),
+        (pairs["leaks"], "test image has", "test images have",
+         "a near-duplicate in the training part"),
+        (found["outliers"], "image looks", "images look", "out of place in every class"),
+    )  # fmt: skip
+    told = [
+        f"{number:,} {one if number == 1 else many} {what}"
+        for number, one, many, what in counts
+        if number
+    ]
+    told += [f"{one['first']} and {one['second']} look like one class" for one in found["alike"]]
+    if not told:
+        return []
+    return [f"Besides, {'; '.join(told[: 2 * PAIRS])} (`duplicates.csv`, `outliers.csv`)."]
 
 
 def describe_planted(planted: dict[str, Any]) -> str:

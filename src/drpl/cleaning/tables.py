@@ -1,5 +1,6 @@
 """The tables that `drpl clean` writes: suspicious samples, confusions, doubted classes."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -99,14 +100,18 @@ def _write_matrix(path: Path, train: Dataset, true: Tensor, inside: Tensor) -> N
     return matrix
 
 
-def write_images(folder: Path, pictures: Images, issues: pd.DataFrame) -> None:
-    """The issues and their neighbours as files, for data that are none."""
+def list_shown(issues: pd.DataFrame) -> set[int]:
+    """Numbers of the issues and their neighbours."""
     near = " ".join([*issues["near_given"], *issues["near_suggested"]]).split()
-    wanted = sorted({*issues["id"].tolist(), *map(int, near)})
+    return {*issues["id"].tolist(), *map(int, near)}
+
+
+def write_images(folder: Path, pictures: Images, numbers: Iterable[int], prefix: str = "") -> None:
+    """Images as files that a review can show, for data that are none."""
     folder.mkdir(exist_ok=True)
-    for part in torch.tensor(wanted, dtype=torch.int64).split(512):
+    for part in torch.tensor(sorted(numbers), dtype=torch.int64).split(512):
         for number, pixels in zip(part.tolist(), pictures.load(part), strict=True):
-            Image.fromarray(to_picture(pixels)).save(folder / f"{number}.png")
+            Image.fromarray(to_picture(pixels)).save(folder / f"{prefix}{number}.png")
 
 
 def count_by_class(train: Dataset, run: Judgement) -> list[dict[str, Any]]:

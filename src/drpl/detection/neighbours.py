@@ -17,6 +17,7 @@ from torch.nn.functional import normalize, one_hot
 from drpl.randomness import rng
 
 CHUNK = 1024  # samples compared with all others at once
+SQUARE = 2048  # samples compared with as many others at once
 MOST = 50_000  # samples that are compared with; of more, so many drawn at random
 EXACT = 200_000  # samples among which all pairs are looked at
 WIDTH = 128  # components that long vectors are compared in first
@@ -40,18 +41,39 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     main components alone.
     """
     number = torch.arange(len(unit))
-    pool = number
-    if len(number) > MOST:
-        unit = shorten(unit)[:, :-1]
-        pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
-    others = unit[pool].float()
-    count = max(1, min(count, len(pool) - 1))
-    found = []
+    if len(number) <= MOST:
+        return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
+    unit = shorten(unit)[:, :-1]
+    pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
+    others, found = unit[pool], []
     for index in number.split(CHUNK):
-        near = unit[index].float() @ others.T
+        near = unit[index] @ others.T
         near[index[:, None] == pool] = -torch.inf  # not itself
-        found.append(near.topk(count))
+        found.append(near.topk(min(count, MOST - 1)))
     return torch.cat([values for values, _ in found]), pool[torch.cat([at for _, at in found])]
+
+
+def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The same where every row is compared with every other; each product serves both of them."""
+    products = torch.full((len(unit), count), -torch.inf)
+    near = torch.zeros(len(unit), count, dtype=torch.int64)
+
+    def keep_best(rows: Tensor, columns: Tensor, table: Tensor) -> None:
+        values, at = table.topk(min(count, len(columns)))
+        both = torch.cat([products[rows], values], 1)
+        names = torch.cat([near[rows], columns[at]], 1)
+        products[rows], best = both.topk(count)
+        near[rows] = names.gather(1, best)
+
+    parts = torch.arange(len(unit)).split(SQUARE)
+    for k, rows in enumerate(parts):
+        own = (unit[rows] @ unit[rows].T).fill_diagonal_(-torch.inf)  # not itself
+        keep_best(rows, rows, own)
+        for columns in parts[k + 1 :]:
+            table = unit[rows] @ unit[columns].T
+            keep_best(rows, columns, table)
+            keep_best(columns, rows, table.T)
+    return products, near
 
 
 def find_pairs(

@@ -21,7 +21,7 @@ from drpl.cleaning.review.decision_log import (
 )
 from drpl.cleaning.review.page import write_page
 from tests.support.browser import Tab
-from tests.support.cleaned import CLASSES, make, make_large, rows
+from tests.support.cleaned import CLASSES, add_found, make, make_large, rows
 
 SHOTS = Path(__file__).parents[3] / "build" / "screenshots"
 DESK, PHONE = (1280, 800, False), (390, 844, True)
@@ -395,6 +395,105 @@ def test_a_review_that_teaches(tab: Tab, tmp_path: Path) -> None:
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert "1 images are disputed" in told
     assert "Ann and Bob agree on 1 of 2" in told
+
+
+def test_near_duplicates_and_outliers(tab: Tab, tmp_path: Path) -> None:
+    made = make(tmp_path, 100)
+    strange = add_found(made)
+    page, cards, label = tab.page, tab.page.locator(".card"), made.samples["given_label"]
+    table = CleanedFolder.load(made.folder).duplicates
+    (a, b), (_, c), (_, test), (d, e) = table[["first_id", "second_id"]].to_numpy().tolist()
+    with reviewing(made.folder) as (address, _):
+        tab.open(address)
+        expect(page.locator("#tabs button")).to_have_text(
+            [re.compile("^Labels"), "Near-duplicates 4", "Outliers 5"]
+        )
+        page.click("#tab-pairs")
+        expect(cards).to_have_count(4)
+        expect(page.locator("#filters")).to_be_hidden()
+        expect(cards.first.locator("p")).to_have_text(f"{CLASSES[0]} ≠ {CLASSES[1]}")
+        shoot(tab, "pairs", *EVERY, (1920, 1080, False))
+
+        # One label for both; then the two as they were; a pair is taken back as a whole.
+        tab.press("2")
+        expect(cards.first).to_have_attribute("data-state", "relabel")
+        assert stands(made.folder) == {a: ("relabel", label[b]), b: ("keep", label[b])}
+        tab.press("k")
+        expect(cards.nth(1)).to_have_attribute("data-state", "keep")
+        assert stands(made.folder)[c] == ("keep", label[c])
+        tab.press("u")
+        expect(cards.nth(1)).to_have_attribute("data-state", "")
+        assert stands(made.folder) == {a: ("relabel", label[b]), b: ("keep", label[b])}
+        assert selected_pair(tab) == 0  # both have image b: the first of them
+        tab.press("ArrowRight", "1")
+        expect(cards.nth(1)).to_have_attribute("data-state", "relabel")
+        assert stands(made.folder)[c] == ("relabel", label[b])
+
+        # Of a leak only the training image can be decided on, and the page says so.
+        expect(cards.nth(2).locator("small")).to_have_text("with a test image: not decided")
+        expect(page.locator("#take-first")).to_be_hidden()  # that is to keep it
+        expect(page.locator("#untouched")).to_contain_text("does not change")
+        beside = page.locator("#both img")
+        expect(beside).to_have_count(2)
+        expect(beside.nth(1)).to_have_attribute("src", f"/image/large/test/{test}")
+        tab.wait("document.querySelectorAll('#both img')[1].naturalWidth > 1")
+        shoot(tab, "leak")
+        before = len(read_decisions(CleanedFolder.load(made.folder)))
+        tab.press("2")
+        expect(page.locator("#card-pair-2 .mark")).to_contain_text(CLASSES[1])
+        assert len(read_decisions(CleanedFolder.load(made.folder))) == before + 1
+
+        # Equal labels: there is none to choose. Another class holds for both.
+        expect(page.locator("#take-first")).to_be_hidden()
+        tab.press("a")
+        expect(page.locator("#news")).to_contain_text("1 takes the first label")
+        tab.press("z")
+        expect(page.locator("#enlarged img")).to_have_count(2)
+        shoot(tab, "pair-zoom")
+        tab.press("z", "o", *CLASSES[2][:4], "Enter")
+        expect_state_of(tab, "pair-3", "relabel")
+        assert {stands(made.folder)[n] for n in (d, e)} == {("relabel", CLASSES[2])}
+        expect_decided(tab, 4)
+
+        # Outliers: kept, or of no class.
+        tab.press("t")
+        expect(cards).to_have_count(5)
+        assert list(map(int, tab.run(CARDS))) == strange
+        shoot(tab, "outliers", *EVERY, (1920, 1080, False))
+        tab.press("n", "k", "a")
+        expect_state(tab, strange[2], "outside")
+        wait_until_saved(tab)
+        chosen = {n: stands(made.folder)[n][0] for n in strange[:3]}
+        assert list(chosen.values()) == ["outside", "keep", "outside"]
+        tab.press("u")
+        expect_state(tab, strange[2], "")
+        page.reload()
+        page.click("#tab-outliers")
+        expect_decided(tab, 2)
+        assert selected(tab) == strange[2]  # the first that is open
+
+        # The last key of another tab can be taken back from here, too.
+        tab.press("t")
+        expect(page.locator("#filters")).to_be_visible()
+        tab.press("u")
+        expect(page.locator("#news")).to_contain_text("Undone: image")
+        assert strange[1] not in stands(made.folder)
+        leave(tab)
+    words = [sys.executable, "-m", "drpl", "apply", str(made.folder), "-o", str(tmp_path / "out")]
+    subprocess.run(words, check=True, capture_output=True)
+    changed = {int(row["id"]): row["to"] for row in rows(tmp_path / "out" / "audit.csv")}
+    expected = {a: label[b], c: label[b], d: CLASSES[2], e: CLASSES[2], strange[0]: ""}
+    assert changed == expected
+
+
+def expect_state_of(tab: Tab, card: str, state: str) -> None:
+    expect(tab.page.locator(f"#card-{card}")).to_have_attribute("data-state", state)
+
+
+def selected_pair(tab: Tab) -> int:
+    name = tab.page.locator(".card[aria-selected=true]").get_attribute("id")
+    assert name
+    return int(name.removeprefix("card-pair-"))
 
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:

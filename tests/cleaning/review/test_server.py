@@ -23,7 +23,7 @@ from drpl.cleaning.review.decision_log import DecisionLog, read_decisions
 from drpl.cleaning.review.server import LONGEST, Auth, build_server, open_socket
 from drpl.errors import ConfigError
 from tests.cli.test_cli import Mistake
-from tests.support.cleaned import CLASSES, Made, make, make_large
+from tests.support.cleaned import CLASSES, Made, add_found, make, make_large
 
 
 @dataclass
@@ -240,6 +240,43 @@ def test_images_are_pixels_of_listed_files(client: Client, photos: Made) -> None
     assert client.ask("/image/small/5", If_None_Match=tag).code == 304
     assert client.ask("/image/large/5", If_None_Match=tag).code == 200
     assert client.ask("/image/small/6", If_None_Match=tag).code == 200
+
+
+def test_test_images_only_where_they_are_near_duplicates(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    add_found(made)
+    with serving(made.folder) as asked:
+        answer = asked.ask("/image/small/test/7")
+        assert answer.code == 200
+        image = Image.open(io.BytesIO(answer.content))
+        with Image.open(made.photos / "held out.png") as original:
+            assert image.tobytes() == original.convert("RGB").tobytes()
+        for path in ("/image/huge/test/7", "/image/small/test/8", "/image/small/test/x"):
+            assert asked.ask(path).code == 404
+    listed = (made.folder / "duplicates.csv").read_text()
+    (made.folder / "duplicates.csv").write_text(listed.replace("held out.png", "../x.png"))
+    with serving(made.folder) as asked:
+        assert asked.ask("/image/small/test/7").code == 404
+
+
+def test_decisions_on_near_duplicates_and_outliers(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    add_found(made)
+    with serving(made.folder) as asked:
+        page = asked.ask("/").content.decode()
+        found = json.loads(re.findall(r'id="data">(.*?)</script>', page)[0])["found"]
+        assert [row["kind"] for row in found["pairs"]][:2] == ["conflict", "conflict"]
+        assert found["pairs"][2]["second_p_noisy"] is None
+        first, second = (found["pairs"][0][f"{side}_id"] for side in ("first", "second"))
+        assert first not in asked.cleaned.issues.index
+        wanted = {"ids": [first, second], "action": "relabel", "label": CLASSES[0]}
+        assert asked.ask("/api/decide", wanted).code == 200
+        lines = read_decisions(asked.cleaned)
+        assert [(line.id, line.action) for line in lines] == [(first, "keep"), (second, "relabel")]
+        assert asked.ask("/api/forecast").code == 200
+        others = set(asked.cleaned.samples.index) - asked.cleaned.found
+        number = min(others - set(asked.cleaned.issues.index))
+        assert asked.ask("/api/decide", {"id": number, "action": "keep"}).code == 400
 
 
 def test_odd_and_broken_files(tmp_path: Path) -> None:

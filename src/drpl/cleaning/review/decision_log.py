@@ -169,18 +169,21 @@ def make_decision(
     time: str = "",
     note: str = "",
 ) -> Decision:
-    """A decision on one of the issues, checked, with the label that it gives and the reason.
+    """A decision on an image of the review, checked, with the label that it gives and the reason.
 
     A note is added to the reason if it says that look-alikes were decided on together.
     """
     if action not in ACTIONS:
         raise DataError(f"unknown action {action!r}; {did_you_mean(action, ACTIONS)}")
-    if number not in cleaned.reviewable.index:
+    listed = number in cleaned.reviewable.index
+    if not listed and number not in cleaned.found:
         raise DataError(f"image {number} is not among the issues of {cleaned.folder}")
-    issue = cleaned.reviewable.loc[number]
+    issue = (cleaned.reviewable if listed else cleaned.samples).loc[number]
     evidence = f"p_noisy {issue.p_noisy:.2f}, confidence {issue.confidence:.2f}"
     if action == "relabel" and label not in cleaned.classes:
         raise DataError(f"{label!r} is not a class; {did_you_mean(label, cleaned.classes)}")
+    if action == "relabel" and label == issue.given_label:
+        action = "keep"
     label, why = {
         "accept": (issue.suggested_label, f"accepted suggestion, {evidence}"),
         "keep": (issue.given_label, f"kept the given label, {evidence}"),

@@ -128,6 +128,7 @@ class Issues {
     const place = Object.fromEntries(columns.map((name, k) => [name, k]));
     const all = data.map((cells, k) => ({
       id: index[k],
+      ids: [index[k]], // the images that a decision on this card is on
       rank: cells[place.given],
       given: boot.classes[cells[place.given]],
       suggested: boot.classes[cells[place.suggested]],
@@ -184,10 +185,27 @@ class Issues {
   }
 }
 
+// Two near-duplicates. What is of the test part is shown, but decisions are on training images only.
+function pair(row, k) {
+  const images = ["first", "second"].map((side) => Object.fromEntries(
+    ["part", "id", "path", "label", "p_noisy"].map((name) => [name, row[`${side}_${name}`]])));
+  const trained = images.filter((image) => image.part === "train");
+  const made = { id: "pair-" + k, ids: trained.map((image) => image.id), images, similarity: row.similarity, kind: row.kind };
+  return Object.assign(made, { labels: images.map((image) => image.label), given: trained[0].label, mates: [made] });
+}
+
+function outlier(row) {
+  const made = { id: row.id, ids: [row.id], path: row.path, given: row.given_label, suggested: row.nearest_label, score: row.outlier_score };
+  return Object.assign(made, { verdict: "outside", p_noisy: row.p_noisy, ends: [null, null], confidence: null, mates: [made] });
+}
+
 const source = boot.issues ? new Embedded() : new Server();
 const decisions = new Decisions();
 const filters = ["class", "suggested", "verdict", "state", "sort", "size"];
+const TABS = { labels: "Labels", pairs: "Near-duplicates", outliers: "Outliers" };
+const found = { pairs: boot.found.pairs.map(pair), outliers: boot.found.outliers.map(outlier) };
 let issues, rows = [], total = 0, start = 0, chosen = -1, loading = 0;
+let tab = "labels";
 let looking = boot.look.length > 0; // at the sample that shows how many labels are wrong
 
 // --- What a decision means ---------------------------------------------------------------------
@@ -196,6 +214,7 @@ const wanted = (row) => row.verdict === "outside" ? "not any class" : row.sugges
 const percent = (share) => share === null ? "unknown" : (100 * share).toFixed(share > 0.995 && share < 1 ? 1 : 0) + "\u00a0%";
 const risk = ({ p_noisy, ends: [low, high] }) => typeof low === "number" && typeof high === "number"
   ? `${Math.round(100 * low)} to ${percent(high)}` : percent(p_noisy);
+const isDecided = (row) => row.ids.every((id) => decisions.on(id));
 function meant(decision) {
   return { accept: "✓ ", keep: "= ", relabel: "→ ", outside: "✕ " }[decision.action]
     + (decision.action === "outside" ? "not any class" : decision.label);
@@ -209,6 +228,7 @@ function make(tag, properties, ...children) {
   return element;
 }
 
+// Gives an image element what it shows: an image by its id, or by "test/" and its number there.
 function picture(image, id, size, alt) {
   image.classList.add("waiting"); // the image that was here before must not be taken for this one
   image.onload = () => { image.classList.remove("waiting"); image.classList.toggle("small", image.naturalWidth < 100); };
@@ -218,14 +238,29 @@ function picture(image, id, size, alt) {
   return image;
 }
 
-const spoken = (row) => `Image ${row.id}: given ${row.given}, suggested ${wanted(row)}`;
+const address = (image) => image.part === "test" ? "test/" + image.id : image.id;
+const spokenOne = (image) => `${image.part === "test" ? "Test image" : "Image"} ${image.id}: ${image.label}`;
+const spoken = (row) => row.images ? `Near-duplicates. ${row.images.map(spokenOne).join("; ")}`
+  : `Image ${row.id}: given ${row.given}, suggested ${wanted(row)}`;
+
+// What stands below the image of a card: a line on labels, and a small one.
+function describe(row) {
+  if (row.images) {
+    const same = row.labels[0] === row.labels[1], test = row.images.some((image) => image.part === "test");
+    return [same ? `both ${row.labels[0]}` : row.labels.join(" ≠ "), test ? "with a test image: not decided" : `${row.kind} · ${percent(row.similarity)} alike`];
+  }
+  if (tab === "outliers") return [`${row.given}; nearest: ${row.suggested}`, `outlier score ${row.score.toFixed(2)}`];
+  return [`${row.given} → ${wanted(row)}`, looking ? "" : `${risk(row)} · ${row.verdict || "not suspected"}`];
+}
 
 function card(row, index) {
   const item = make("li", { className: "card", id: "card-" + row.id, tabIndex: -1 });
   item.setAttribute("role", "option");
-  const image = make("img", { loading: "lazy", decoding: "async", width: 256, height: 256 });
-  item.append(picture(image, row.id, "small", ""), make("p", { textContent: `${row.given} → ${wanted(row)}` }),
-    make("small", { textContent: looking ? "" : `${risk(row)} · ${row.verdict || "not suspected"}`, title: "how probable it is that the label is wrong" }), make("div", { className: "mark" }));
+  const images = (row.images ?? [row]).map((one) =>
+    picture(make("img", { loading: "lazy", decoding: "async", width: 256, height: 256 }), address(one), "small", ""));
+  const [labels, more] = describe(row);
+  item.append(make("div", { className: "shown" }, ...images), make("p", { textContent: labels }),
+    make("small", { textContent: more, title: tab === "labels" ? "how probable it is that the label is wrong" : more }), make("div", { className: "mark" }));
   item.onclick = () => select(index);
   item.ondblclick = () => zoom(true);
   return item;
@@ -234,14 +269,17 @@ function card(row, index) {
 function mark(row) {
   const item = $("card-" + row.id);
   if (!item) return;
-  const decision = decisions.on(row.id);
-  const disputed = decisions.disputed(row.id);
-  const text = row.failed ? "not saved" : row.saving ? "saving …" : !decision ? ""
-    : (disputed ? "≠ " : "") + meant(decision) + (decision.who === me() ? "" : ` (${decision.who})`);
-  item.dataset.state = row.failed ? "failed" : row.saving ? "saving" : disputed ? "disagreed" : decision?.action ?? "";
+  const made = isDecided(row) ? row.ids.map((id) => decisions.on(id)) : [];
+  const disputed = row.ids.some((id) => decisions.disputed(id));
+  const texts = new Set(made.map((decision) => meant(decision) + (decision.who === me() ? "" : ` (${decision.who})`)));
+  const text = row.failed ? "not saved" : row.saving ? "saving …" : (disputed && made.length ? "≠ " : "") + [...texts].join(", ");
+  item.dataset.state = row.failed ? "failed" : row.saving ? "saving" : !made.length ? "" : disputed ? "disagreed" : outcome(made);
   item.setAttribute("aria-label", spoken(row) + (text ? `; ${text}` : "; undecided"));
   item.querySelector(".mark").textContent = text;
 }
+
+// What was done with a card: of a pair whose images were decided on differently, one was relabelled.
+const outcome = (made) => made.every((one) => one.action === made[0].action) ? made[0].action : "relabel";
 
 function showGrid() {
   const items = [];
@@ -251,7 +289,7 @@ function showGrid() {
     alike: (row) => row.mates.length > 1 ? `${row.mates.length} look alike: ${row.given} → ${wanted(row)}${"\u200b".repeat(row.group % 2)}` : "alone",
   };
   rows.forEach((row, index) => {
-    const title = looking ? "" : heads[$("sort").value]?.(row) ?? "";
+    const title = looking || tab !== "labels" ? "" : heads[$("sort").value]?.(row) ?? "";
     if (title !== group) {
       const head = make("li", { className: "group", textContent: title });
       head.setAttribute("role", "presentation");
@@ -261,12 +299,14 @@ function showGrid() {
     items.push(card(row, index));
   });
   $("grid").replaceChildren(...items);
+  $("grid").classList.toggle("pairs", tab === "pairs");
   $("grid").scrollTop = 0;
   rows.forEach(mark);
   $("nothing").hidden = rows.length > 0;
   $("grid").hidden = rows.length === 0;
   $("guide").hidden = !looking;
-  $("filters").hidden = looking;
+  $("filters").hidden = looking || tab !== "labels";
+  for (const item of $("tabs").children) item.setAttribute("aria-selected", String(item.id === "tab-" + tab));
   $("where").textContent = looking ? `a sample of ${total}` : rows.length ? `${start + 1}–${start + rows.length} of ${total}` : "0 of 0";
   $("back").disabled = start === 0;
   $("next").disabled = looking || following() >= remaining();
@@ -276,24 +316,54 @@ function showPanel() {
   const row = rows[chosen];
   $("panel").hidden = !row;
   if (!row) return;
-  $("given").textContent = looking ? row.given : `${row.given} (wrong with ${risk(row)})`;
-  $("proposal").textContent = row.verdict === "outside"
-    ? `not any class (nearest: ${row.suggested}, ${percent(row.confidence)})` : `${row.suggested} (${percent(row.confidence)})`;
-  $("finding").textContent = FINDINGS[row.verdict] ?? "not suspected";
-  for (const id of ["finding", "finding-title"]) $(id).hidden = looking;
+  $("panel").classList.toggle("pairs", tab === "pairs");
+  for (const id of ["look", "facts"]) $(id).hidden = tab === "pairs";
+  $("nears").hidden = tab !== "labels";
+  for (const id of ["both", "untouched"]) $(id).hidden = tab !== "pairs";
   showAlike(row);
-  $("path").textContent = row.path || `image ${row.id}`;
-  $("accept").replaceChildren(make("kbd", { textContent: "a" }), ` Accept: ${wanted(row)}`);
-  $("accept").title = `Accept: ${wanted(row)}`;
-  $("keep").replaceChildren(make("kbd", { textContent: "k" }), ` Keep: ${row.given}`);
-  $("keep").title = `Keep: ${row.given}`;
-  const decision = decisions.on(row.id);
-  $("stands").hidden = !decision;
-  $("retract").hidden = !decisions.own(row.id);
-  $("stands").dataset.state = decisions.disputed(row.id) ? "disagreed" : decision?.action ?? "";
-  $("stands").textContent = decisions.everyone(row.id)
-    .map((line) => `${meant(line)} — ${line.who}, ${new Date(line.time).toLocaleString()}`).join("\n");
+  if (tab === "pairs") showPair(row);
+  else showFacts(row);
+  const made = row.ids.flatMap((id) => decisions.everyone(id));
+  $("stands").hidden = !made.length;
+  $("retract").hidden = !row.ids.some((id) => decisions.own(id));
+  $("stands").dataset.state = row.ids.some((id) => decisions.disputed(id)) ? "disagreed" : isDecided(row) ? outcome(row.ids.map((id) => decisions.on(id))) : "";
+  $("stands").textContent = made
+    .map((line) => `${row.images ? `image ${line.id}: ` : ""}${meant(line)} — ${line.who}, ${new Date(line.time).toLocaleString()}`).join("\n");
   if (row !== pictured) showPictures(row);
+}
+
+function showFacts(row) {
+  $("given").textContent = looking ? row.given : `${row.given} (wrong with ${risk(row)})`;
+  $("proposal-title").textContent = tab === "outliers" ? "Nearest" : "Suggested";
+  $("proposal").textContent = tab === "outliers" ? row.suggested : row.verdict === "outside"
+    ? `not any class (nearest: ${row.suggested}, ${percent(row.confidence)})` : `${row.suggested} (${percent(row.confidence)})`;
+  $("finding").textContent = tab === "outliers" ? `what lies near it is far, or of many classes (score ${row.score.toFixed(2)} of 1)`
+    : FINDINGS[row.verdict] ?? "not suspected";
+  for (const id of ["finding", "finding-title"]) $(id).hidden = looking;
+  $("path").textContent = row.path || `image ${row.id}`;
+  showButtons({ accept: tab === "labels" && ["a", `Accept: ${wanted(row)}`], keep: ["k", `Keep: ${row.given}`], relabel: ["o", "Other class …"], outside: ["n", "Not any class"] });
+}
+
+function showPair(row) {
+  const test = row.images.find((image) => image.part === "test"), same = row.labels[0] === row.labels[1];
+  const both = test ? "" : " for both", other = (label) => !same && !(test && label === row.given);
+  $("untouched").hidden = !test;
+  $("untouched").textContent = test ? `Image ${row.images.indexOf(test) + 1} is a test image, which a review does not change: you decide on the other.` : "";
+  showButtons({
+    "take-first": other(row.labels[0]) && ["1", `${row.labels[0]}${both}`],
+    "take-second": other(row.labels[1]) && ["2", `${row.labels[1]}${both}`],
+    keep: ["k", test || same ? `Keep: ${row.given}` : "Keep both labels"], relabel: ["o", `Other class${both} …`], outside: ["n", test ? "Not any class" : "Neither is any class"],
+  });
+}
+
+// The buttons to decide by, each with its key; the others are hidden.
+function showButtons(buttons) {
+  for (const id of ["take-first", "take-second", "accept", "keep", "relabel", "outside"]) {
+    const [key, text] = buttons[id] || [];
+    $(id).hidden = !text;
+    $(id).title = text ?? "";
+    $(id).replaceChildren(make("kbd", { textContent: key ?? "" }), ` ${text ?? ""}`);
+  }
 }
 
 // Those that look like the image and have no decision yet; one key decides on all of them.
@@ -318,8 +388,7 @@ let pictured, resting, moved = 0;
 function showPictures(row) {
   pictured = row;
   $("large").classList.add("waiting");
-  $("near_given").replaceChildren();
-  $("near_suggested").replaceChildren();
+  for (const id of ["near_given", "near_suggested", "both"]) $(id).replaceChildren();
   $("near-given-title").textContent = `Surely ${row.given}`;
   $("near-suggested-title").textContent = `Surely ${row.suggested}`;
   $("other").hidden = row.suggested === row.given;
@@ -327,15 +396,24 @@ function showPictures(row) {
   moved = performance.now();
   clearTimeout(resting);
   resting = setTimeout(() => {
+    if ($("zoom").open) showZoom(spoken(row), ...(row.images ?? [row]).map(address));
+    if (row.images) return $("both").replaceChildren(...row.images.map(side));
     picture($("large"), row.id, "large", spoken(row));
-    if ($("zoom").open) showZoom(row.id, spoken(row));
-    for (const kind of ["given", "suggested"]) near("near_" + kind, row[kind], row.near[kind].split(" ").filter(Boolean));
+    if (row.near) for (const kind of ["given", "suggested"]) near("near_" + kind, row[kind], row.near[kind].split(" ").filter(Boolean));
   }, hurry ? 150 : 0);
+}
+
+// One of two near-duplicates, with what is known of it.
+function side(image, k) {
+  const button = make("button", { type: "button", onclick: () => zoom(true) }, picture(make("img"), address(image), "large", spokenOne(image)));
+  const doubt = image.part === "test" ? "test image: not decided here" : `wrong with ${percent(image.p_noisy)}`;
+  return make("figure", {}, button, make("figcaption", {},
+    make("b", { textContent: `${k + 1}: ${image.label}` }), make("span", { textContent: doubt }), make("small", { textContent: image.path || `${image.part} image ${image.id}` })));
 }
 
 function near(place, name, ids) {
   const buttons = ids.map((id) => {
-    const button = make("button", { type: "button", onclick: () => { showZoom(id, `Image ${id}: surely ${name}`); $("zoom").showModal(); } });
+    const button = make("button", { type: "button", onclick: () => { showZoom(`Image ${id}: surely ${name}`, id); $("zoom").showModal(); } });
     button.setAttribute("aria-label", `Zoom in on image ${id}, surely ${name}`);
     button.append(picture(make("img", { loading: "lazy" }), id, "small", `Image ${id}, surely ${name}`));
     return button;
@@ -344,7 +422,7 @@ function near(place, name, ids) {
 }
 
 function showProgress() {
-  const total = issues.orders.worst.length, decided = issues.orders.worst.filter((row) => decisions.on(row.id)).length;
+  const all = found[tab] ?? issues.orders.worst, total = all.length, decided = all.filter(isDecided).length;
   $("bar").max = Math.max(1, total);
   $("bar").value = decided;
   $("tally").textContent = `${decided} of ${total} decided`;
@@ -380,8 +458,9 @@ function tell(text, failed = false) {
 // --- Moving --------------------------------------------------------------------------------------
 
 // Issues that no longer match the filter leave the list when the next page is loaded.
-const following = () => start + rows.filter((row) => issues.inState(row, $("state").value)).length;
-const remaining = () => total - rows.filter((row) => !issues.inState(row, $("state").value)).length;
+const matching = () => rows.filter((row) => tab !== "labels" || issues.inState(row, $("state").value)).length;
+const following = () => start + matching();
+const remaining = () => total - rows.length + matching();
 
 // Keys pressed while a page loads wait for it and mean its cards; if it does not come they mean nothing.
 const waiting = [];
@@ -416,20 +495,20 @@ async function fetchPage(from, last) {
   }
   if (turn !== loading) return true; // another page was asked for meanwhile
   const query = Object.fromEntries(filters.map((name) => [name, $(name).value]));
-  const found = looking ? issues.look : issues.select(query), size = looking ? found.length : Number(query.size);
-  total = found.length;
+  const all = found[tab] ?? (looking ? issues.look : issues.select(query)), size = looking ? all.length : Number(query.size);
+  total = all.length;
   start = Math.max(0, from);
   if (start >= total && start > 0) return fetchPage(start - size, true);
-  rows = found.slice(start, start + size);
+  rows = all.slice(start, start + size);
   for (const row of rows) {
     row.failed = false;
-    if (!looking) issues.shown.add(row.id);
+    if (tab === "labels" && !looking) issues.shown.add(row.id);
   }
   showProgress();
   showFilters();
   showGrid();
   showForecast();
-  select(last ? rows.length - 1 : looking ? rows.findIndex((row) => !decisions.on(row.id)) : 0);
+  select(last ? rows.length - 1 : looking || tab !== "labels" ? rows.findIndex((row) => !isDecided(row)) : 0);
   return true;
 }
 
@@ -502,7 +581,7 @@ async function write(ids, action, label) {
 function decide(action, label, all = rows.slice(chosen, chosen + 1)) {
   const row = rows[chosen];
   if (!row) return;
-  const ids = all.map((one) => one.id);
+  const ids = all.flatMap((one) => one.ids);
   for (const one of all) Object.assign(one, { saving: true, failed: false });
   all.forEach(mark);
   trail.push(ids);
@@ -512,11 +591,11 @@ function decide(action, label, all = rows.slice(chosen, chosen + 1)) {
       if (all.length > 1) tell(`Decided for all ${all.length}; u takes it back`);
     } catch (error) {
       trail.splice(trail.lastIndexOf(ids), 1);
-      for (const one of all) one.failed = !decisions.own(one.id);
+      for (const one of all) one.failed = !one.ids.every((id) => decisions.own(id));
       tell(`Not saved: ${error.message}`, true);
     }
     for (const one of all) one.saving = false;
-    all.forEach(mark);
+    (tab === "pairs" ? rows : all).forEach(mark); // an image may be in several pairs
     if (rows[chosen]) showPanel();
     $("next").disabled = looking || following() >= remaining();
   });
@@ -526,32 +605,33 @@ function decide(action, label, all = rows.slice(chosen, chosen + 1)) {
   else turnPage(1);
 }
 
-function undo(id) {
+function undo(ids) {
   barrier = sent([settled()], async () => {
-    const own = (ids) => ids.filter((other) => decisions.own(other));
-    const last = own(id === undefined ? trail.findLast((ids) => own(ids).length) ?? decisions.last() ?? [] : [id]);
+    const own = (numbers) => numbers.filter((number) => decisions.own(number));
+    const last = own(ids ?? trail.findLast((others) => own(others).length) ?? decisions.last() ?? []);
     if (!last.length) return tell("There is nothing of yours to undo.");
     try {
       await write(last, "undo", "");
     } catch (error) {
       return tell(`Not undone: ${error.message}`, true);
     }
-    const place = trail.findLastIndex((ids) => ids.includes(last[0]));
+    const place = trail.findLastIndex((others) => others.includes(last[0]));
     if (place >= 0) {
       trail[place] = trail[place].filter((other) => !last.includes(other));
       if (!trail[place].length) trail.splice(place, 1);
     }
     tell(last.length > 1 ? `Undone: all ${last.length} images` : `Undone: image ${last[0]}`);
     rows.forEach(mark);
-    const index = rows.findIndex((row) => last.includes(row.id));
+    const index = rows.findIndex((row) => row.ids.some((number) => last.includes(number)));
     if (index >= 0) select(index);
     else if (rows[chosen]) showPanel();
   });
 }
 
 const suggestion = () => rows[chosen]?.verdict === "outside" ? "outside" : "accept";
-const accept = () => decide(suggestion());
-const forAll = (action) => rows[chosen] && !looking && decide(action, undefined, alike(rows[chosen]));
+const accept = () => tab === "pairs" ? tell("Here 1 takes the first label, 2 the second, k keeps both.") : decide(suggestion());
+const settle = (k) => tab === "pairs" && rows[chosen] && decide("relabel", rows[chosen].labels[k]);
+const forAll = (action) => rows[chosen] && !looking && tab === "labels" && decide(action, undefined, alike(rows[chosen]));
 
 // --- What the decisions say of all labels --------------------------------------------------------
 
@@ -593,6 +673,19 @@ function setLooking(on) {
   load(0);
 }
 
+const tabs = Object.keys(TABS).filter((name) => name === "labels" || found[name].length);
+function openTab(name) {
+  tab = name;
+  looking = false; // the look is offered again beside the list
+  return load(0);
+}
+function makeTab(name) {
+  const button = make("button", { type: "button", id: "tab-" + name, onclick: () => whenTurned(() => openTab(name)) },
+    `${TABS[name]} `, make("span", { textContent: (found[name]?.length ?? boot.listed).toLocaleString("en") }));
+  button.setAttribute("role", "tab");
+  return button;
+}
+
 const many = (count) => Math.round(count).toLocaleString("en");
 function ofHundred([, low, high]) {
   const [from, to] = [Math.floor(100 * low), Math.ceil(100 * high)];
@@ -603,11 +696,11 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 function showForecast() {
   const done = boot.look.length - undecidedLooks().length;
   $("guide-text").textContent = `First a look at ${boot.look.length} images, drawn over all scores: two minutes that show how many labels are wrong. ${done} done.`;
-  $("first").hidden = looking || done === boot.look.length;
+  $("first").hidden = looking || tab !== "labels" || done === boot.look.length;
   $("first").textContent = `Look at ${boot.look.length} (${done} done)`;
   if (!forecast) return;
   const { rate, sampled, precision, left, upcoming, looked, few, next, agreement } = forecast;
-  $("insight").hidden = false;
+  $("insight").hidden = tab !== "labels";
   $("rate").textContent = rate ? `${capital(ofHundred(rate))} labels are wrong` : "Nobody knows yet how many labels are wrong";
   $("rate-source").textContent = sampled ? `by ${looked} decisions on a random sample` : rate ? "as the networks estimate it" : "";
   $("precision").textContent = precision ? `In the list: ${ofHundred(precision)}.` : "";
@@ -676,7 +769,7 @@ function offer() {
   const first = boot.classes.filter((name) => name.toLowerCase().startsWith(text));
   const other = boot.classes.filter((name) => !name.toLowerCase().startsWith(text) && name.toLowerCase().includes(text));
   // An image that looks like no class may still be of the nearest one.
-  const nearest = !text && rows[chosen].verdict === "outside" ? [rows[chosen].suggested] : [];
+  const nearest = text ? [] : rows[chosen].labels ?? (rows[chosen].verdict === "outside" ? [rows[chosen].suggested] : []);
   matches = [...new Set([...nearest, ...first, ...other])].slice(0, 200);
   active = 0;
   $("choices").replaceChildren(...matches.map((name, index) => {
@@ -704,7 +797,8 @@ function choose(all = rows.slice(chosen, chosen + 1)) {
 }
 function take(index) {
   $("chooser").close();
-  if (matches[index] !== undefined) decide("relabel", matches[index], choosing);
+  const label = matches[index];
+  if (label !== undefined) decide(!rows[chosen].images && label === rows[chosen].given ? "keep" : "relabel", label, choosing);
 }
 $("wanted").oninput = offer;
 $("wanted").onkeydown = (event) => {
@@ -717,14 +811,16 @@ $("wanted").onkeydown = (event) => {
 
 // --- Zoom and help ---------------------------------------------------------------------------------
 
-function showZoom(id, text) {
-  picture($("largest"), id, "large", text);
+function showZoom(text, first, second) {
+  picture($("largest"), first, "large", text);
+  $("beside").hidden = second === undefined;
+  if (second !== undefined) picture($("beside"), second, "large", text);
   $("caption").textContent = text;
 }
 function zoom(open = !$("zoom").open) {
   if (!open) return $("zoom").close();
   if (!rows[chosen] || $("zoom").open) return;
-  showZoom(rows[chosen].id, spoken(rows[chosen]));
+  showZoom(spoken(rows[chosen]), ...(rows[chosen].images ?? [rows[chosen]]).map(address));
   $("zoom").showModal();
 }
 function help() { if ($("help").open) $("help").close(); else $("help").showModal(); }
@@ -742,9 +838,12 @@ function type(key) {
 
 const together = {
   a: () => forAll(suggestion()), k: () => forAll("keep"), n: () => forAll("outside"),
-  o: () => rows[chosen] && !looking && choose(alike(rows[chosen])),
+  o: () => rows[chosen] && !looking && tab === "labels" && choose(alike(rows[chosen])),
 };
-const once = { a: accept, k: () => decide("keep"), o: () => choose(), n: () => decide("outside"), u: () => undo(), z: () => zoom(), "?": help };
+const once = {
+  a: accept, k: () => decide("keep"), o: () => choose(), n: () => decide("outside"), 1: () => settle(0), 2: () => settle(1), u: () => undo(),
+  z: () => zoom(), "?": help, t: () => tabs.length > 1 && openTab(tabs[(tabs.indexOf(tab) + 1) % tabs.length]),
+};
 const again = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), ArrowDown: () => lines(1), ArrowUp: () => lines(-1),
   PageDown: () => turnPage(1), PageUp: () => turnPage(-1),
@@ -764,7 +863,7 @@ document.addEventListener("keydown", (event) => {
 
 Object.entries({
   accept, keep: () => decide("keep"), relabel: () => choose(), outside: () => decide("outside"), undo: () => undo(),
-  retract: () => undo(rows[chosen]?.id), look: () => zoom(true), zoom: () => zoom(false),
+  "take-first": () => settle(0), "take-second": () => settle(1), retract: () => undo(rows[chosen]?.ids), look: () => zoom(true), zoom: () => zoom(false),
   "all-accept": together.a, "all-keep": together.k, "all-other": together.o, "all-outside": together.n,
   first: () => setLooking(true), skip: () => setLooking(false), helper: help, enough: help, back: () => turnPage(-1), next: () => turnPage(1),
 }).forEach(([id, act]) => { $(id).onclick = () => whenTurned(act); });
@@ -789,6 +888,9 @@ addEventListener("resize", () => rows[chosen] && $("card-" + rows[chosen].id)?.s
 $("name").textContent = boot.name;
 document.title = `Review ${boot.name}`;
 $("insight").open = innerWidth > 760;
+$("tabs").replaceChildren(...tabs.map(makeTab));
+$("tabs").hidden = $("help-tabs").hidden = tabs.length < 2;
+$("help-pairs").hidden = !found.pairs.length;
 if (source instanceof Embedded) {
   $("without").hidden = false;
   $("save").hidden = $("namer").hidden = false;

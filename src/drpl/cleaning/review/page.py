@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.folder import SIDES, CleanedFolder
 from drpl.cleaning.review.decision_log import read_decisions
 from drpl.cleaning.review.forecast import FEW, NEXT, Forecast, read_rate
 from drpl.cleaning.review.thumbnails import encode_file
@@ -83,6 +83,18 @@ def encode_issues(cleaned: CleanedFolder, most: int | None = None) -> str:
     return str(issues[SHOWN].assign(**labels).to_json(orient="split"))
 
 
+def encode_found(cleaned: CleanedFolder) -> dict[str, Any]:
+    """Near-duplicates and outliers, for the page's tabs."""
+    risk, pairs = cleaned.samples["p_noisy"], cleaned.duplicates
+    for side in SIDES:
+        trained = pairs[f"{side}_part"] == "train"
+        own = pairs[f"{side}_id"].map(risk).where(trained)
+        pairs = pairs.assign(**{f"{side}_p_noisy": own})
+    outliers = cleaned.outliers.assign(p_noisy=risk).reset_index()
+    tables = {"pairs": pairs, "outliers": outliers}
+    return {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+
+
 def encode_forecast(forecast: Forecast) -> dict[str, Any]:
     """What the page shows of a forecast."""
     fields = (
@@ -115,6 +127,7 @@ def build_standalone(cleaned: CleanedFolder, who: str) -> str:
     images = {number: encode_file(cleaned.image(number), side) for number, side in sides.items()}
     data = describe(cleaned, who) | {
         "look": [],  # what it is for, a forecast, needs a server
+        "found": {"pairs": [], "outliers": []},  # what they need, other images, would be large
         "key": cleaned.fingerprint,  # keeps the decisions on one page apart from another's
         "issues": json.loads(encode_issues(cleaned, MOST)),
         "decisions": [

@@ -29,6 +29,7 @@ from drpl.cleaning.review.page import (
     build_policy,
     describe,
     encode_forecast,
+    encode_found,
     encode_issues,
     fill_page,
 )
@@ -120,6 +121,7 @@ class ReviewAPI:
         self.cleaned = log.cleaned
         self.forecaster, self.learning = Forecaster(log.cleaned), threading.Lock()
         self.issues = encode_issues(log.cleaned)  # once: they do not change
+        self.found = encode_found(log.cleaned)
 
     async def show_page(self, request: Request) -> Response:
         """The page itself; a first visit gets the cookie.
@@ -127,7 +129,8 @@ class ReviewAPI:
         Without a redirection: a browser that was sent here by another program or site would not
         carry a strict cookie through one. The page takes the token out of the address.
         """
-        response = HTMLResponse(fill_page("", describe(self.cleaned, self.who)))
+        about = describe(self.cleaned, self.who) | {"found": self.found}
+        response = HTMLResponse(fill_page("", about))
         if token := self.auth.find_token(request):
             self.auth.single_use.discard(token)
             response.set_cookie(
@@ -187,7 +190,17 @@ class ReviewAPI:
         number, side = request.path_params["id"], SIDES.get(request.path_params["size"])
         if side is None or number not in self.cleaned.samples.index:
             raise HTTPException(404)
-        path = self.cleaned.image(number)
+        return self._send_image(request, self.cleaned.image(number), side)
+
+    def show_test_image(self, request: Request) -> Response:
+        """A test image that is a near-duplicate of a training image."""
+        side = SIDES.get(request.path_params["size"])
+        path = self.cleaned.test_image(request.path_params["id"])
+        if side is None or path is None:
+            raise HTTPException(404)
+        return self._send_image(request, path, side)
+
+    def _send_image(self, request: Request, path: Path | None, side: int) -> Response:
         tag = _make_tag(path, side)
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
@@ -256,6 +269,7 @@ def build_server(log: DecisionLog, who: str, auth: Auth) -> uvicorn.Server:
             Route("/api/decide", api.decide, methods=["POST"]),
             Route("/api/forecast", api.forecast),
             Route("/image/{size}/{id:int}", api.show_image),
+            Route("/image/{size}/test/{id:int}", api.show_test_image),
         ],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False),

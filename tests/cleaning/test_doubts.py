@@ -1,0 +1,113 @@
+"""What is doubtful about a cleaning stands before what it found, and widens the rate."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from drpl.cleaning.doubts import CONTRADICTED, FEWEST_STEPS, WIDENED, Doubts, find_doubts
+from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.judge import Judgement
+from drpl.cleaning.sections import build_sections
+from drpl.cleaning.summary import summarize
+from drpl.cleaning.tables import build_issues
+from drpl.data.dataset import in_memory
+from drpl.data.readers.arrays import arrays
+from tests.cleaning.test_clean import blobs, plan_quickest
+from tests.cleaning.test_judge import judged
+from tests.cleaning.test_summary import FIGURES
+from tests.conftest import Command
+from tests.support.cleaned import make
+
+HEAP = "the losses form one heap, not two: they hardly tell clean from noisy"
+
+
+def doubt(run: Judgement, *notes: list[str], images: int = 100_000, pixels: bool = True) -> Doubts:
+    """The doubts about runs with these notes, trained in batches of 100."""
+    runs: list[Any] = [
+        SimpleNamespace(summary={"stages": [{"notes": ["an early one"]}, {"notes": note}],
+                                 "images": images})
+        for note in notes or ([],)
+    ]  # fmt: skip
+    return find_doubts(run, runs, 100, pixels=pixels)
+
+
+def test_a_good_run_has_none() -> None:
+    run, _ = judged(0.2, 0.05)
+    found = doubt(run)
+    assert found.texts == []
+    assert found.widen(run) is run
+
+
+def test_the_notes_of_the_last_stage_are_counted() -> None:
+    run, _ = judged(0.2, 0.05)
+    assert doubt(run, [HEAP]).texts == [HEAP]
+    assert doubt(run, [HEAP], [], [HEAP]).texts == [f"{HEAP} (2 of 3 runs)"]
+    assert not doubt(run, [HEAP]).on_rate
+
+
+def test_too_few_steps_widen_the_rate_on_pixels() -> None:
+    run, _ = judged(0.2, 0.05)
+    assert run.rate.low > 0.1
+    found = doubt(run, images=20_000)
+    assert "trained for 200 steps only" in found.texts[0]
+    assert found.texts[-1] == WIDENED
+    wider = found.widen(run)
+    assert (wider.rate.low, wider.rate.high) == (0, run.rate.high)
+    assert wider.rate.value == run.rate.value
+    assert bool((wider.issues == run.issues).all())
+    assert doubt(run, images=20_000, pixels=False).texts == []  # vectors need fewer
+    few = doubt(run, images=5_000, pixels=False)
+    assert len(few.texts) == 1
+    assert few.widen(run) is run  # their rate comes from elsewhere
+
+
+def test_predictions_of_little_use() -> None:
+    run, _ = judged(0.55, 0.35)
+    assert run.rate.high >= CONTRADICTED
+    found = doubt(run)
+    assert "of little use" in found.texts[0]
+    assert not found.on_rate  # the labels may be that bad
+    both = doubt(run, [HEAP])
+    assert both.texts[1:] == [HEAP, WIDENED]
+    assert both.widen(run).rate.low == 0
+
+
+def test_the_lower_probabilities_follow_the_rate() -> None:
+    run, _ = judged(0.2, 0.05, samples=400)
+    train = in_memory(torch.zeros(400, 1, 2, 2), run.given, tuple("abcde"))
+    before, after = (build_issues(one, train) for one in (run, doubt(run, images=100).widen(run)))
+    assert before["p_low"].mean() > 0.5
+    assert after["p_low"].max() < 0.1
+    assert after["p_noisy"].equals(before["p_noisy"])
+
+
+def test_doubts_come_first(tmp_path: Path) -> None:
+    figures = FIGURES | {"doubts": [HEAP, "1 < 2"]}
+    lines = summarize(figures, Path("cleaned")).split("\n\n")
+    assert lines[:3] == ["# What was found", f"Doubtful: {HEAP}.", "Doubtful: 1 < 2."]
+    assert lines[3].startswith("Between **18.0%**")
+    cleaned = CleanedFolder.load(make(tmp_path).folder)
+    first = build_sections(cleaned, figures, np.eye(4))[0]
+    html = first.html
+    assert first.first
+    assert html.index("one heap") < html.index("1 &lt; 2") < html.index("Between <b>")
+
+
+def test_the_command_ends_with_them(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)
+    monkeypatch.setitem(FEWEST_STEPS, "vectors", 1_000_000)
+    data, _, given = blobs(3, 400)
+    vectors = data.train.images.load(torch.arange(400)).numpy()
+    np.savez(tmp_path / "blobs.npz", x=vectors, y=given)
+    plan_quickest(arrays(vectors, given), tmp_path / "out")
+    answer = command("clean", tmp_path / "blobs.npz", "-o", tmp_path / "out", "--quiet")
+    assert answer.code == 0, answer.err
+    _, first, *_ = answer.out.split("\n\n")
+    assert first.startswith("Doubtful: ")
+    assert answer.out.index("steps only") < answer.out.index("Between")
