@@ -42,6 +42,7 @@ from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
 from drpl.cleaning.planted import plant
+from drpl.cleaning.reliability import build_trust
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
@@ -218,7 +219,7 @@ def _write_results(
     if found:
         figures[FINDINGS] = found.summarize()
     write_atomic(folder / "summary.md", summarize(figures, folder))
-    sections = build_sections(cleaned, figures, matrix)
+    sections = [*build_sections(cleaned, figures, matrix), build_trust(cleaned, {})]
     if found:
         sections += build_finding_sections(found, figures, FINDINGS)
     report([result], folder / "report.html", sections=sections, images=root)

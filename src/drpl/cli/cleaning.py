@@ -121,6 +121,7 @@ def review(
     elif take:
         with DecisionLog(cleaned) as log:
             new, old = import_decisions(log, take)
+            _update_report(log)
         typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
     else:
         _serve(cleaned, port, no_open, name)
@@ -139,7 +140,7 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
             "or write a page that needs no server with --page FILE.html"
         ) from None
     with DecisionLog(cleaned) as log, open_socket(port) as opened:
-        auth = Auth(opened.getsockname()[1])
+        auth, before = Auth(opened.getsockname()[1]), len(log.lines)
         typer.echo(
             f"{len(cleaned.issues):,} issues, {_count_decided(log):,} decided; review them at"
         )
@@ -150,7 +151,17 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
             _open_browser(auth.make_address(once=True))
         with contextlib.suppress(KeyboardInterrupt):
             build_server(log, who, auth).run(sockets=[opened])
+        if len(log.lines) > before:
+            _update_report(log)
         typer.echo(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
+
+
+def _update_report(log: "DecisionLog") -> None:
+    """Let the report say what people decided."""
+    from drpl.cleaning.reliability import update_report
+
+    with contextlib.suppress(KeyboardInterrupt):  # it is whole or as it was
+        update_report(log.cleaned, log.active.by_image())
 
 
 def _count_decided(log: "DecisionLog") -> int:
