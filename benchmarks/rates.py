@@ -1,16 +1,18 @@
 """How much is wrong, without a review: does the interval of `drpl clean` contain the truth?
 
-    python -m benchmarks.rates --data-dir FOLDER [--seeds 1 2 3]
+    python -m benchmarks.rates --data-dir FOLDER [--seeds 1 2 3] [--fashion FOLDER]
 
 CIFAR-10's first 20,000 training images as vectors of `lite0`, with labels made wrong uniformly, by
 classes that look alike, and by people (CIFAR-10N): the rate there needs no network but the
-encoder. The digits as pixels, by `drpl clean` with a budget of a minute. What is finished is kept
-in the folder of `--out` and not done again.
+encoder. The digits, and 3,000 images of Fashion-MNIST if its folder is named, as pixels, by
+`drpl clean` with a budget of a minute. What is finished is kept in the folder of `--out` and not
+done again.
 """
 
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import drpl
 from benchmarks import humans, sizes
 from drpl.cleaning.estimate import estimate_rate
 from drpl.data.dataset import DatasetSplits
-from drpl.data.sources import ReadOptions
+from drpl.data.sources import ReadOptions, load
 from drpl.detection.left_out import predict_left_out
 from drpl.detection.noise_model import NoiseModel
 from drpl.files import read_json, write_atomic, write_json
@@ -34,6 +36,7 @@ from drpl.runs.experiment import as_splits
 UNIFORM, ALIKE = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4), (0.01, 0.05, 0.1, 0.2)
 PEOPLE = ("aggre_label", "random_label1", "worse_label")
 PIXELS = (0.0, 0.05, 0.2, 0.4)
+FASHION = 3000  # images of each part
 RESULTS = Path("benchmarks/results/rates")
 
 
@@ -42,14 +45,17 @@ def main() -> None:
     words.add_argument("--out", type=Path, default=Path("runs/rates"), help="the runs")
     words.add_argument("--data-dir", type=Path, required=True, help="where the data sets are")
     words.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    words.add_argument("--fashion", type=Path, help="the folder of Fashion-MNIST")
     asked = words.parse_args()
     for name, seed, data in list_vectors(asked.data_dir, asked.seeds):
         measure(asked.out / name / f"seed-{seed}.json", data, None)
-    for rate in PIXELS:
-        for seed in asked.seeds:
-            path = asked.out / f"digits, uniform {rate:g}" / f"seed-{seed}.json"
-            clean, _ = corrupt(as_splits("digits"), f"uniform:{rate}" if rate else None, seed, None)
-            measure(path, clean, seed)
+    pixels = {"digits": as_splits("digits")}
+    if asked.fashion:
+        pixels["Fashion-MNIST"] = load(str(asked.fashion), ReadOptions(limit=FASHION))
+    for (name, data), seed, rate in product(pixels.items(), asked.seeds, PIXELS):
+        path = asked.out / f"{name}, uniform {rate:g}" / f"seed-{seed}.json"
+        noisy, _ = corrupt(data, f"uniform:{rate}" if rate else None, seed, None)
+        measure(path, noisy, seed)
     write(asked.out)
 
 
