@@ -39,6 +39,7 @@ from drpl.runs.execute import list_versions
 CLEAN = "clean_label"
 LABELS = ("worse_label", "aggre_label", CLEAN)
 BUDGET = "10m"
+WRONG = "wrong.npz"  # which labels are wrong, beside the photos
 REPEATS = 20  # looks at 40, of which the mean is told
 RESULTS = Path("benchmarks/results/photos")
 
@@ -84,7 +85,7 @@ def write_photos(folder: Path, labels: str, data_dir: Path) -> None:
     write_part(part / "train", data.train)
     write_part(part / "test", data.test)
     wrong = data.train.truth.is_noisy(data.train.labels).numpy()
-    write_arrays(folder.with_name("wrong.npz"), {"wrong": wrong})
+    write_arrays(folder.with_name(WRONG), {"wrong": wrong})
     part.rename(folder)
 
 
@@ -111,7 +112,7 @@ def clean(photos: Path, out: Path, seed: int) -> None:
 
 def read_wrong(out: Path) -> NDArray[np.bool_]:
     """Which of the labels that `drpl clean` saw are wrong, in its own order."""
-    wrong = read_arrays(out.parent / "wrong.npz")["wrong"]
+    wrong = read_arrays(out.parent / WRONG)["wrong"]
     paths = CleanedFolder.load(out).samples["path"]
     return np.array([wrong[int(Path(path).stem)] for path in paths], bool)
 

@@ -1,11 +1,13 @@
 """How good the numbers of a review are: python -m benchmarks.review FOLDER [FOLDER ...]
 
-Each folder was written by `drpl clean` on data with known wrong labels: `wrong` in samples.npz.
+Each folder was written by `drpl clean` on data with known wrong labels: `wrong` is in samples.npz,
+or the folder is one of `benchmarks.photos`.
 A reviewer who knows them, and one who errs in 5 % of the cases, decide:
 
 - 100 times a look at 40 images: how wide the interval of the noise rate is, and how often it
   contains the true rate;
-- the list in its fixed order and as decisions sort it anew: how many wrong labels are found.
+- the list in its fixed order and as decisions sort it anew: how many wrong labels are found. It is
+  made longer where it ends before the last mark.
 
 Without folders, synthetic tables are measured: 20,000 samples with 0, 9 and 40 % wrong labels whose
 scores overlap; once where all classes are alike, once where the list is better in some of them.
@@ -32,6 +34,7 @@ from drpl.files import read_arrays, write_json
 RESULTS = Path("benchmarks/results/review.json")
 REVIEWERS = {"knows the truth": 0.0, "errs in 5 %": 0.05}
 REPEATS, MARKS = 100, (500, 1000, 2000)
+LONG = 3000  # images in a list that has something left at the last mark
 RATES, SAMPLES, CLASSES = (0.0, 0.09, 0.4), 20_000, 10
 
 
@@ -58,6 +61,10 @@ def measure(cleaned: CleanedFolder, wrong: Bools) -> dict[str, Any]:
 
 def read_case(folder: Path) -> tuple[CleanedFolder, Bools]:
     """A cleaned folder and which of its labels are wrong."""
+    from benchmarks import photos  # which takes from here, too
+
+    if (folder.parent / photos.WRONG).exists():
+        return CleanedFolder.load(folder), photos.read_wrong(folder)
     table = read_arrays(folder / "samples.npz")
     if "wrong" not in table:
         raise DataError(f"{folder}: nobody knows which labels are wrong")
@@ -87,6 +94,7 @@ def measure_intervals(
 
 def measure_orders(cleaned: CleanedFolder, wrong: Bools, erring: float) -> dict[str, Any]:
     """How many wrong labels are found after some decisions, in both orders."""
+    cleaned = lengthen(cleaned)
     every = [int(number) for number in cleaned.issues.index]
     known = decide(cleaned, every, wrong, erring, seed=0)  # of both reviews: they see the same
     is_wrong = dict(zip(cleaned.samples.index, wrong, strict=True))
@@ -100,6 +108,15 @@ def measure_orders(cleaned: CleanedFolder, wrong: Bools, erring: float) -> dict[
         name: {mark: int(sum(is_wrong[number] for number in ids[:mark])) for mark in marks}
         for name, ids in (("fixed order", every), ("by decisions", order))
     }
+
+
+def lengthen(cleaned: CleanedFolder) -> CleanedFolder:
+    """With a list that is long enough for all marks, as far as there are samples."""
+    if len(cleaned.issues) >= LONG:
+        return cleaned
+    worst = cleaned.samples.sort_values("p_noisy", ascending=False, kind="stable")
+    rest = worst[~worst.index.isin(cleaned.issues.index)][: LONG - len(cleaned.issues)]
+    return replace(cleaned, issues=pd.concat([cleaned.issues, rest]))
 
 
 def decide(

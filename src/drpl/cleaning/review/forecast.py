@@ -31,7 +31,7 @@ from drpl.files import read_json
 
 ENOUGH = 10  # decisions of the look from which on they say more than the networks do
 LAPSE = 0.03  # share of decisions that are slips: one does not turn the order upside down
-SLOPE, SHIFT = 0.5, 1.0  # standard deviations of the calibration's prior
+SLOPE, SHIFT = 0.5, 2.0  # standard deviations of the calibration's prior
 STRENGTHS = (0.25, 0.5, 1.0, 2.0)  # standard deviations of the effects that are tried
 CONVINCING = 4.0  # by how much the log-evidence of effects must be higher than without
 SURE = 1e-6
