@@ -16,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 from drpl.cleaning.clean import PLAN, clean
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.plan import Choice, list_choices, scale_epochs
+from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
 from drpl.errors import DrplError
@@ -253,6 +254,29 @@ def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Datas
     assert shown
     for number in shown:
         assert where.image(number).is_file()  # type: ignore[union-attr]
+
+
+def test_earlier_decisions_hold_in_a_new_folder(
+    cleaned: Path, messy: Messy, tmp_path: Path, command: Command
+) -> None:
+    old, new = (shutil.copytree(cleaned, tmp_path / name) for name in ("old", "new"))
+    before = CleanedFolder.load(old)
+    numbers = [int(number) for number in before.issues.index[:3]]
+    with DecisionLog(before) as log:
+        log.add(*(make_decision(before, n, "keep", "", "Ann") for n in numbers))
+        log.undo("Ann", numbers[2])
+    words = ["clean", messy.folder, "-o", new, "--decisions", old / "decisions.csv"]
+    answer = command(*words)
+    assert answer.code == 0, answer.err
+    assert "2 of 2 earlier decisions hold here" in answer.err
+    lines = read_decisions(CleanedFolder.load(new))
+    assert [(line.id, line.action, line.who) for line in lines] == [
+        (number, "keep", "Ann") for number in numbers[:2]
+    ]
+    command(*words)
+    assert len(read_decisions(CleanedFolder.load(new))) == 2  # twice is once
+    answer = command("clean", messy.folder, "-o", new, "--decisions", messy.folder / "no.csv")
+    assert "has no samples.csv" in answer.err
 
 
 def test_mistakes_are_said(tmp_path: Path, command: Command) -> None:

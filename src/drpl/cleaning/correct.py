@@ -7,9 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from drpl.cleaning.folder import CleanedFolder
-from drpl.cleaning.review.decision_log import ActiveDecisions, Decision, read_decisions
-
-MODEL = "model"
+from drpl.cleaning.review.decision_log import MODEL, ActiveDecisions, Decision, read_decisions
 
 
 class Change(NamedTuple):

@@ -26,7 +26,11 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     """What is doubtful, then how much is wrong, what kind of wrong, and where: paragraphs."""
     text = [f"Doubtful: {doubt}." for doubt in figures.get("doubts", ())]
     text.append(_describe_rate(figures))
-    kinds = [f"{n:,} {MEANING[name]}" for name, n in figures["verdicts"].items() if n]
+    kinds = [
+        f"{n:,} {MEANING[name] if n > 1 else MEANING[name].replace('look', 'looks')}"
+        for name, n in figures["verdicts"].items()
+        if n
+    ]
     if kinds:
         *first, last = kinds
         text.append("Of these, " + (f"{', '.join(first)} and {last}" if first else last) + ".")

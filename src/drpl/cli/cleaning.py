@@ -86,13 +86,17 @@ def review(
         Path | None, typer.Option(help="Write a page that needs no server to this HTML file.")
     ] = None,
     take: Annotated[
-        Path | None, typer.Option("--import", help="Take in decisions that such a page saved.")
+        Path | None,
+        typer.Option(
+            "--import",
+            help="Take in decisions that such a page saved; --reviewer signs what nobody did.",
+        ),
     ] = None,
 ) -> None:
     """Look at suspicious labels in the browser and decide on each."""
-    from drpl.cleaning.correct import MODEL
     from drpl.cleaning.folder import CleanedFolder
     from drpl.cleaning.review.decision_log import (
+        MODEL,
         ActiveDecisions,
         DecisionLog,
         import_decisions,
@@ -105,7 +109,7 @@ def review(
         typer.echo("note: --who is called --reviewer now", err=True)
     name = (reviewer or who or _get_login()).encode("utf-8", "replace").decode()
     again = shlex.quote(str(folder))
-    if name == MODEL:
+    if name.strip() == MODEL:
         raise ConfigError(f"{MODEL!r} stands for the model in the audit; choose another name")
     if sum(map(bool, (page, take, summary))) > 1:
         raise ConfigError("--page, --import and --summary: ask for one at a time")
@@ -120,7 +124,7 @@ def review(
         typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
     elif take:
         with DecisionLog(cleaned) as log:
-            new, old = import_decisions(log, take)
+            new, old = import_decisions(log, take, name)
             _update_report(log)
         typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
     else:

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import Route, expect
 
-from drpl.cleaning.folder import VERDICTS, CleanedFolder
+from drpl.cleaning.folder import VERDICTS, CleanedFolder, write_issues
 from drpl.cleaning.review.decision_log import (
     ActiveDecisions,
     DecisionLog,
+    import_decisions,
     make_decision,
     read_decisions,
 )
@@ -278,6 +279,27 @@ def test_keys_while_a_page_loads(tab: Tab, tmp_path: Path) -> None:
         expect_decided(tab, 64)
         assert stands(made.folder)[order[-1]][0] == "keep"
 
+        expect(page.locator("#news")).to_contain_text("There is no next image")
+
+        # Keys that decide nothing are not lost there.
+        kept = {order[-1]: "keep"}
+        for keys, wanted in (
+            (("n", "u"), kept),
+            (("k", "ArrowLeft", "n"), kept | {order[-2]: "outside"}),
+        ):
+            held.clear()
+            slow = True
+            tab.press(*keys)
+            tab.wait("turning > 0 && waiting.length > 0")
+            slow = False
+            held[-1].continue_()
+            tab.wait("!turning && !pending.size")
+            last = {n: action for n, (action, _) in stands(made.folder).items() if n in order[-2:]}
+            assert last == wanted
+        tab.press("u")
+        expect_decided(tab, 64)
+        tab.run("select(0)")
+
         # A filter takes effect and gives the keys back, also while it is being asked for.
         page.select_option("#verdict", "outside")
         tab.press("n")
@@ -494,6 +516,52 @@ def selected_pair(tab: Tab) -> int:
     name = tab.page.locator(".card[aria-selected=true]").get_attribute("id")
     assert name
     return int(name.removeprefix("card-pair-"))
+
+
+def test_probabilities_and_a_place_to_stop(tab: Tab, tmp_path: Path) -> None:
+    made = make(tmp_path, 60)
+    issues = CleanedFolder.load(made.folder).issues.reset_index()
+    write_issues(made.folder, issues.assign(p_low=0.314, p_high=0.996))
+    with reviewing(made.folder) as (address, _):
+        tab.open(address)
+        expect(tab.page.locator("#given")).to_contain_text("(wrong with 31 to 99.6\u00a0%)")
+        expect(tab.page.locator(".card small").first).to_contain_text("31 to 99.6\u00a0% ·")
+        expect(tab.page.locator("#upcoming")).to_contain_text(f"The next {len(issues)} of the list")
+        leave(tab)
+    samples = made.samples.assign(p_noisy=0.01).reset_index()
+    (made.folder / "samples.csv").write_text(samples.to_csv(index=False))
+    with reviewing(made.folder) as (address, _):
+        tab.open(address)
+        few = round(5 * len(issues) / 100)
+        stop = f"A place to stop: the next {len(issues)} of the list should hold fewer than {few}"
+        expect(tab.page.locator("#upcoming.stop")).to_contain_text(stop)
+        leave(tab)
+
+
+def test_groups_on_a_page_without_server(tab: Tab, tmp_path: Path) -> None:
+    made = make(tmp_path, 200, look=40)
+    cleaned, file = CleanedFolder.load(made.folder), tmp_path / "page.html"
+    write_page(cleaned, file, "Eve")
+    page = tab.page
+    tab.open(file.as_uri())
+    expect(page.locator("#without")).to_be_visible()
+    page.select_option("#sort", "alike")
+    expect(page.locator(".group").first).to_contain_text("look alike")
+    group = tab.run("alike(rows[chosen]).map((row) => row.id)")
+    mates = cleaned.issues.index[cleaned.issues["group"] == cleaned.issues.at[group[0], "group"]]
+    assert sorted(group) == sorted(mates)
+    tab.press("Shift+N")
+    expect_decided(tab, len(group))
+    tab.press("k", "u", "u", "Shift+K")
+    expect_decided(tab, len(group))
+    with page.expect_download() as download:
+        page.click("#save")
+    download.value.save_as(tmp_path / "decisions.csv")
+    leave(tab)
+    with DecisionLog(cleaned) as log:
+        import_decisions(log, tmp_path / "decisions.csv", "Ann")
+    assert stands(made.folder) == {n: ("keep", cleaned.issues.at[n, "given_label"]) for n in group}
+    assert log.lines[-1].why.endswith(f"for {len(group)} alike at once")
 
 
 def test_touch_and_mouse(tab: Tab, tmp_path: Path) -> None:

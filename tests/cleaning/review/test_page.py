@@ -80,4 +80,8 @@ def test_import(command: Command, mistake: Mistake, tmp_path: Path) -> None:
     assert "cannot read none.csv" in mistake("review", made.folder, "--import", "none.csv")
     assert "one at a time" in mistake("review", made.folder, "--import", "d.csv", "--page", "p")
     assert "choose another name" in mistake("review", made.folder, "--reviewer", "model")
+    Path("unsigned.csv").write_text(f"time,who,id,action,label,why\nt,,{number},keep,,\n")
+    taken = command("review", made.folder, "--import", "unsigned.csv", "--reviewer", "Ann")
+    assert "took in 1 decisions" in taken.out
+    assert rows(made.folder / "decisions.csv")[-1]["who"] == "Ann"
     assert "drpl clean" in mistake("review", "nowhere")

@@ -18,6 +18,7 @@ from drpl.errors import DataError, RunError, StorageError, did_you_mean
 from drpl.files import explain_write_errors, write_atomic
 
 FILE = "decisions.csv"
+MODEL = "model"  # who changed what nobody decided on, in the audit; no person may be called so
 ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
 TOGETHER = re.compile(r"for \d+ alike at once")  # ends the reason of a decision on a group
 
@@ -212,17 +213,21 @@ def read_decisions(cleaned: CleanedFolder) -> list[Decision]:
     return lines
 
 
-def import_decisions(log: DecisionLog, path: Path) -> tuple[int, int]:
-    """Add what a page without server exported; how many lines were new, and how many not."""
+def import_decisions(log: DecisionLog, path: Path, who: str) -> tuple[int, int]:
+    """Add what a page without server exported; how many lines were new, and how many not.
+
+    `who` signs what nobody signed.
+    """
     known = {decision[:4] for decision in log.lines}
-    lines = [
-        make_decision(
-            *(log.cleaned, line.id, line.action, line.label, line.who),
-            time=line.time,
-            note=line.why,
-        )
-        for line in parse_file(path, repair=False)
-    ]
+    lines = []
+    for line in parse_file(path, repair=False):
+        if line.who.strip() == MODEL:
+            raise DataError(
+                f"{path}: {MODEL!r} stands for the model in the audit; no decision of a person may "
+                "be signed so"
+            )
+        taken = (log.cleaned, line.id, line.action, line.label, line.who.strip() or who)
+        lines.append(make_decision(*taken, time=line.time, note=line.why))
     new = [line for line in lines if line[:4] not in known]
     log.add(*new)
     return len(new), len(lines) - len(new)

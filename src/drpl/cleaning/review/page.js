@@ -462,18 +462,22 @@ const matching = () => rows.filter((row) => tab !== "labels" || issues.inState(r
 const following = () => start + matching();
 const remaining = () => total - rows.length + matching();
 
-// Keys pressed while a page loads wait for it and mean its cards; if it does not come they mean nothing.
+// Keys pressed while a page loads wait for it and mean its cards. If none comes, a decision among
+// them was meant for an image that is not there, and so was what follows it; other keys still count.
 const waiting = [];
 let turning = 0;
 async function hold(work) {
   turning++;
   const come = await work();
   turning--;
-  if (!turning && come === false) waiting.length = 0;
-  while (!turning && waiting.length) waiting.shift()();
+  if (!turning && come === false && waiting[0]?.decides) {
+    waiting.length = 0;
+    tell("There is no next image: keys that ran ahead were not taken.");
+  }
+  while (!turning && waiting.length) waiting.shift().act();
   return come;
 }
-function whenTurned(act) { if (turning) waiting.push(act); else act(); }
+function whenTurned(act, decides = false) { if (turning) waiting.push({ act, decides }); else act(); }
 
 const load = (from, last = false) => hold(() => fetchPage(from, last));
 
@@ -712,7 +716,7 @@ function showForecast() {
   $("upcoming").classList.toggle("stop", stop);
   $("agreement").textContent = agreement.map((pair) => `${pair.first} and ${pair.second} agree on ${pair.same} of ${pair.both}`
     + (pair.kappa === null ? "" : ` (Cohen’s kappa ${pair.kappa.toFixed(2)})`)).join("; ");
-  drawScale($("scale"), [["networks", boot.rate], ["you", sampled ? rate : null]]);
+  drawScale($("scale"), [["networks", "95 %", boot.rate], ["you", "90 %", sampled ? rate : null]]);
   drawCurve($("curve"), forecast);
 }
 
@@ -723,23 +727,24 @@ function draw(tag, attributes, text = "") {
   return element;
 }
 
-// The share of wrong labels as the networks and as people see it, each with its interval.
+// The share of wrong labels as the networks and as people see it, each with its interval and how
+// often that is meant to hold.
 function drawScale(svg, sources) {
-  const known = sources.filter(([, rate]) => rate);
+  const known = sources.filter(([, , rate]) => rate);
   svg.toggleAttribute("hidden", !known.length);
-  const most = Math.min(1, Math.max(0.1, ...known.map(([, rate]) => Math.ceil(rate[2] * 10 + 0.2) / 10)));
-  const x = (share) => 62 + 150 * Math.min(1, share / most), parts = [];
+  const most = Math.min(1, Math.max(0.1, ...known.map(([, , rate]) => Math.ceil(rate[2] * 10 + 0.2) / 10)));
+  const x = (share) => 88 + 130 * Math.min(1, share / most), parts = [];
   for (const tick of [0, most / 2, most]) {
     parts.push(draw("line", { x1: x(tick), x2: x(tick), y1: 6, y2: 46, class: "tick" }));
     parts.push(draw("text", { x: x(tick), y: 60, "text-anchor": "middle" }, `${+(100 * tick).toFixed(1)} %`));
   }
-  known.forEach(([name, rate], k) => {
+  known.forEach(([name, often, rate], k) => {
     const y = 15 + 20 * k;
-    parts.push(draw("text", { x: 54, y: y + 4, "text-anchor": "end" }, name));
+    parts.push(draw("text", { x: 80, y: y + 4, "text-anchor": "end" }, `${name}, ${often}`));
     parts.push(draw("line", { x1: x(rate[1]), x2: Math.max(x(rate[2]), x(rate[1]) + 2), y1: y, y2: y, class: "range " + name }));
     parts.push(draw("circle", { cx: x(rate[0]), cy: y, r: 4, class: name }));
   });
-  svg.setAttribute("aria-label", known.map(([name, rate]) => `${name}: ${ofHundred(rate)} labels are wrong`).join("; "));
+  svg.setAttribute("aria-label", known.map(([name, often, rate]) => `${name}: ${ofHundred(rate)} labels are wrong, in ${often} of the cases`).join("; "));
   svg.replaceChildren(...parts);
 }
 
@@ -844,6 +849,7 @@ const once = {
   a: accept, k: () => decide("keep"), o: () => choose(), n: () => decide("outside"), 1: () => settle(0), 2: () => settle(1), u: () => undo(),
   z: () => zoom(), "?": help, t: () => tabs.length > 1 && openTab(tabs[(tabs.indexOf(tab) + 1) % tabs.length]),
 };
+const DECIDING = ["a", "k", "o", "n", "1", "2"];
 const again = {
   ArrowRight: () => move(1), ArrowLeft: () => move(-1), ArrowDown: () => lines(1), ArrowUp: () => lines(-1),
   PageDown: () => turnPage(1), PageUp: () => turnPage(-1),
@@ -858,7 +864,7 @@ document.addEventListener("keydown", (event) => {
   const act = single ?? again[key] ?? (key === "Enter" && event.target.matches(".card") ? () => zoom() : undefined);
   if (!act && !turning) return;
   if (act) event.preventDefault();
-  whenTurned(() => { if ($("chooser").open) type(key); else act?.(); });
+  whenTurned(() => { if ($("chooser").open) type(key); else act?.(); }, DECIDING.includes(letter));
 });
 
 Object.entries({
