@@ -5,13 +5,17 @@ import hashlib
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from drpl.errors import RunError, StorageError
+
+LOCK = ".lock"  # in every folder that is written
 
 
 @contextlib.contextmanager
@@ -39,9 +43,46 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Be the only process that writes into a folder, which is made if it is not there.
+
+    The lock is the operating system's: it ends with its process, however that ends. Whoever holds
+    it may take it again inside.
+    """
+    with explain_write_errors(folder):
+        fresh = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.resolve() / LOCK, is_singleton=True)
+        try:
+            lock.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            raise StorageError(
+                f"another process is writing into {folder}; wait until it has ended, or choose "
+                "another folder"
+            ) from None
+    try:
+        remove_partials(folder, "*")
+        remove_partials(folder, "*", "*/")
+        yield
+    except BaseException:
+        if fresh and [path.name for path in folder.iterdir()] == [LOCK]:  # nothing was written
+            shutil.rmtree(folder)
+        raise
+    finally:
+        lock.release()
+
+
+def remove_partials(folder: Path, name: str, below: str = "") -> None:
+    """Remove what killed processes left of files; only who holds the folder's lock may."""
+    with explain_write_errors(folder):
+        for partial in folder.glob(f"{below}.{name}.partial"):
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` in one step, if the block ends well."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -97,6 +138,13 @@ def read_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file of a run, or an error that says what is wrong with it."""
     with explain_read_errors(path), path.open("rb") as file:
         return dict(np.load(file, allow_pickle=False))
+
+
+def check_apart(out: Path, *sources: str | Path | None) -> None:
+    """Raise if what is to be written lies in a folder that is read: it would be data next time."""
+    for source in (one for one in sources if one):
+        if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
+            raise StorageError(f"{out} is inside the data set {source}; choose another folder")
 
 
 def slugify(text: str) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -191,14 +192,43 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
     assert quick(data, tmp_path / "c", seed=2)["issues.csv"] != first["issues.csv"]
 
 
-@pytest.mark.usefixtures("short")
-def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, tiny: DatasetSplits) -> None:
+@pytest.fixture
+def photos(tmp_path: Path, tiny: DatasetSplits) -> Path:
+    """The tiny problem as files, some in wrong folders."""
     pixels = tiny.train.images.load(torch.arange(len(tiny.train)))
     for i, (image, label) in enumerate(zip(pixels, tiny.train.labels.tolist(), strict=True)):
         path = tmp_path / "photos" / "abc"[(label + (i % 9 == 0)) % 3] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image[0].numpy()).resize((16, 16)).save(path)
-    first, second = (quick(str(tmp_path / "photos"), tmp_path / name) for name in ("x", "y"))
+    return tmp_path / "photos"
+
+
+@pytest.mark.usefixtures("short")
+def test_a_folder_belongs_to_its_data(
+    photos: Path, mistake: Callable[..., str], command: Command
+) -> None:
+    """`drpl clean NEW -o OLD` used to answer with what was found in the old data."""
+    words = ("clean", photos, "-o", OUT, "--features", "none")
+    assert command(*words, "--quiet").code == 0
+    before = hashes(Path(OUT))
+    assert command(*words, "--quiet").code == 0
+    assert "was made with size None, but 8" in mistake(*words, "--size", 8)
+    assert "with features none, but lite0" in mistake(*words[:-1], "lite0")
+    (photos / "a" / "3.png").rename(photos / "b" / "3.png")
+    assert "was made of other training images" in mistake(*words)
+    shutil.rmtree(photos / "c")
+    assert "was made of other training images" in mistake(*words)
+    assert hashes(Path(OUT)) == before
+    plan = json.loads((Path(OUT) / PLAN).read_text())
+    (Path(OUT) / PLAN).write_text(json.dumps({k: v for k, v in plan.items() if k != "data"}))
+    answer = command(*words)
+    assert answer.code == 0
+    assert "whether these are the same is not known" in answer.err
+
+
+@pytest.mark.usefixtures("short")
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, photos: Path) -> None:
+    first, second = (quick(str(photos), tmp_path / name) for name in ("x", "y"))
     assert first == second
     assert {"issues.csv", "samples.csv", "model.safetensors", "noise-matrix.png"} <= first.keys()
 

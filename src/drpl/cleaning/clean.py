@@ -19,6 +19,7 @@ import pandas as pd
 import torch
 
 from drpl.cleaning import tables
+from drpl.cleaning.claim import PLAN, check_claim, describe_data
 from drpl.cleaning.estimate import Rate
 from drpl.cleaning.folder import (
     ISSUES,
@@ -43,13 +44,12 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.detection.left_out import Load, predict_left_out
 from drpl.errors import RunError
-from drpl.files import read_json, write_atomic, write_json
+from drpl.files import check_apart, lock_folder, read_json, write_atomic, write_json
 from drpl.report.page import report
 from drpl.runs.display import Display, duration
 from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
 
-PLAN = "plan.json"
 DOUBTFUL = 0.6  # share of contradicted labels from which on nothing is sure
 
 
@@ -100,18 +100,25 @@ def clean(
     """
     folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
     earlier = read_earlier(decisions) if decisions else None
+    options = read_options or ReadOptions()
+    check_apart(folder, data if isinstance(data, str) else None)
+    about = describe_data(data, features, options)
+    if unknown := check_claim(folder, about):
+        with Display(quiet=quiet) as display:
+            display.note(unknown)
     if (folder / "clean.json").exists():
         if earlier:
             _take_over(folder, earlier, quiet=quiet)
         return _load_finished(folder, seed, repeats)
-    choice = _choose(data, folder, read_options or ReadOptions(), asked)
-    judgements = []
-    for k, experiment in enumerate(choice.build_all(seed)):
-        place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-        execute(experiment, Execution(folder=place, device=device, quiet=quiet))
-        judgements.append(judge(place, experiment, choose_device(device)))
-    source = data if isinstance(data, str) else choice.data.name
-    found = _write_results(folder, source, choice, judgements, seed)
+    with lock_folder(folder):
+        choice = _choose(data, folder, options, asked, about)
+        judgements = []
+        for k, experiment in enumerate(choice.build_all(seed)):
+            place = folder / "repeats" / f"seed-{seed + k}" if k else folder
+            execute(experiment, Execution(folder=place, device=device, quiet=quiet))
+            judgements.append(judge(place, experiment, choose_device(device)))
+        source = data if isinstance(data, str) else choice.data.name
+        found = _write_results(folder, source, choice, judgements, seed)
     if earlier:
         _take_over(folder, earlier, quiet=quiet)
     return found
@@ -128,7 +135,9 @@ class _Asked:
     quiet: bool
 
 
-def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) -> Choice:
+def _choose(
+    data: AnyData, folder: Path, options: ReadOptions, asked: _Asked, about: dict[str, Any]
+) -> Choice:
     """The data and the settings that suit them and the time, reported to the user, and kept."""
     began = time.monotonic()
     with Display(quiet=asked.quiet) as display:
@@ -144,7 +153,7 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
-    choice.save(folder / PLAN)
+    choice.save(folder / PLAN, about)
     return choice
 
 

@@ -102,13 +102,13 @@ class Choice:
             parts.append("the encoder fine-tuned")
         return ", ".join(parts)
 
-    def save(self, path: Path) -> None:
-        """Keep the choice, so that a stopped call goes on with it."""
+    def save(self, path: Path, about: Mapping[str, Any] | None = None) -> None:
+        """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
         shape, made = self.data.train.images.shape, self.data.encoding
         side = shape[1] if len(shape) == 3 else None
         plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
         more = {"encoding": made and asdict(made), "notes": self.notes, "tuned": self.tuned}
-        write_json(path, {**plan, **more})
+        write_json(path, {**plan, **more, "data": about})
 
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":

@@ -14,6 +14,7 @@ import zipfile
 from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from glob import escape
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -41,7 +42,7 @@ from drpl.data.images import (
 )
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
-from drpl.files import digest, open_atomic, write_arrays
+from drpl.files import digest, open_atomic, remove_partials, write_arrays
 
 CACHE = Path(".drpl-cache")
 MARK = b"drplimg2"  # another number when files are decoded to other pixels
@@ -69,19 +70,19 @@ def hold(
     """
     if read_options.lazy:  # whoever reads them finds the broken ones
         return FileImages(names, read_options.size or LARGEST, 3, root), {}
-    way = read_options.hold
+    way, files = read_options.hold, FileStates(root, names)
     found: tuple[Images, Broken] | None = None
     if way in ("auto", "cache"):
         path = _cache_path(root, read_options, f"{part}.images", shape)
-        files = FileStates(root, names)
         found = open_packed(path, files.fingerprint, files)
         if found and way == "auto" and fits(found[0], read_options):
-            found = TensorImages(found[0].load(torch.arange(len(found[0])))), found[1]
+            every = torch.arange(len(found[0]))
+            found = TensorImages(found[0].load(every), ((files,), every)), found[1]
     if not found:
         channels, side, _ = shape or suit_shape(root, names, read_options.size)
         source = FileImages(names, side, channels, root)
         if way == "memory" or (way == "auto" and fits(source, read_options)):
-            found = _decode_all(source)
+            found = _decode_all(source, files)
         else:
             found = _try_all(source) if way == "files" else _pack(path, files, source)
     check_broken(found[1], len(names), read_options)
@@ -99,7 +100,7 @@ def check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
         )
 
 
-def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
+def _decode_all(source: FileImages, files: FileStates) -> tuple[TensorImages, Broken]:
     """All of them in memory, decoded once."""
     pixels = torch.empty(len(source), *source.shape, dtype=torch.uint8)
     filled, broken = 0, Broken()
@@ -107,7 +108,7 @@ def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
         pixels[filled : filled + len(whole)] = whole
         filled += len(whole)
         broken |= bad
-    return TensorImages(pixels[:filled]), broken
+    return TensorImages(pixels[:filled], ((files,), torch.arange(filled))), broken
 
 
 def _try_all(source: FileImages) -> tuple[Images, Broken]:
@@ -199,6 +200,7 @@ def _pack(path: Path, files: FileStates, source: FileImages) -> tuple[PackedImag
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         if not open_packed(path, key):
+            remove_partials(path.parent, f"{escape(path.name)}.*")
             write_packed(path, key, source.shape, source.attempt_all())
         if whole := open_packed(path, key, files):
             return whole

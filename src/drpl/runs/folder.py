@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]  # of the history: stage, epoch, rate, terms, accuracy, images, seconds
 Arrays = dict[str, NDArray[Any]]
 HISTORY = "history.jsonl"
+OTHERS = {  # keys of the table `run` that say nothing to people; images also change with labels
+    "labels": "other labels",
+    "test": "another test set",
+    "images": "other training images, class names or true labels",
+}
 
 
 @dataclass(frozen=True)
@@ -117,16 +122,28 @@ def summarize(folder: Path, about: Tree, noise: Tree, versions: Tree) -> Tree:
 
 
 def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
-    """The first way in which the run that lives in a folder differs from `wanted`."""
+    """How the run that lives in a folder first differs from `wanted`, if it does."""
     path = folder / "config.toml"
     if not path.exists():
         return None
     found, asked = (flatten(merge({}, tree)) for tree in (read_toml(path), wanted))
-    for key in sorted(found.keys() | asked.keys(), key=lambda key: (key.split(".")[0], key)):
-        if found.get(key) != asked.get(key):
+    keys = found.keys() | asked.keys()
+    if not knows_its_data(folder):
+        keys -= {f"run.{name}" for name in ("images", "test", "shape", "encoder")}
+    for key in sorted(keys, key=lambda key: (key.split(".")[0], key)):
+        if found.get(key) != asked.get(key) and key.removeprefix("run.") not in OTHERS:
             name = key.removeprefix("run.").removeprefix("settings.")
-            return f"{name} {found.get(key)}, but {asked.get(key)}"
+            return f"was made with {name} {found.get(key)}, but {asked.get(key)} was asked for"
+    for name, what in OTHERS.items():
+        if f"run.{name}" in keys and found.get(f"run.{name}") != asked.get(f"run.{name}"):
+            return f"was made of {what} than it was now given"
     return None
+
+
+def knows_its_data(folder: Path) -> bool:
+    """Whether a run recorded which images it saw, as before version 0.4 none did."""
+    path = folder / "config.toml"
+    return not path.exists() or "images" in read_toml(path).get("run", {})
 
 
 def append_history(folder: Path, row: Row) -> None:
