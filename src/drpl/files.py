@@ -6,9 +6,11 @@ import io
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -16,6 +18,12 @@ from filelock import FileLock, Timeout
 from drpl.errors import RunError, StorageError
 
 LOCK = ".lock"  # in every folder that is written
+LARGE_ARCHIVE = 2**30  # bytes of unpacked arrays that a small file must not have,
+MOST_PACKED = 200  # when they are so many times its own
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 @contextlib.contextmanager
@@ -98,8 +106,13 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
+    if isinstance(content, str):
+        try:
+            content = content.encode()
+        except UnicodeEncodeError:
+            raise StorageError(f"cannot write {path}: a name in it is not UTF-8") from None
     with open_atomic(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content)
 
 
 def write_if_changed(path: Path, content: bytes | str) -> None:
@@ -136,8 +149,53 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = Fals
 
 def read_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file of a run, or an error that says what is wrong with it."""
-    with explain_read_errors(path), path.open("rb") as file:
-        return dict(np.load(file, allow_pickle=False))
+    with explain_read_errors(path):
+        return load_arrays(path)
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file, or that of an .npy file as `x`; ValueError if it is not one.
+
+    What a file claims to hold is compared with its size before anything is allocated.
+    """
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        if zipfile.is_zipfile(file):
+            file.seek(0)
+            with zipfile.ZipFile(file) as archive:
+                total = sum(member.file_size for member in archive.infolist())
+                if total > LARGE_ARCHIVE and total > MOST_PACKED * size:
+                    raise ValueError(f"its {size:,} bytes would unpack to {total:,}")
+                for member in archive.infolist():
+                    with archive.open(member) as inside:
+                        _check_array(inside, member.file_size)
+        else:
+            file.seek(0)
+            _check_array(file, size)
+        file.seek(0)
+        found = np.load(file, allow_pickle=False)
+        return {"x": found} if isinstance(found, np.ndarray) else dict(found)
+
+
+def _check_array(file: IO[bytes], size: int) -> None:
+    """Raise unless an array of numpy's format takes as many bytes as it says."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"it is in version {version[0]}.{version[1]} of numpy's format")
+    shape, _, kind = HEADERS[version](file)
+    if kind.hasobject:
+        raise ValueError("it holds Python objects, which are not loaded")
+    wanted, there = prod(shape) * kind.itemsize, size - file.tell()
+    if wanted != there:
+        raise ValueError(f"an array should have {wanted:,} bytes, but has {there:,}")
+
+
+def make_printable(text: str) -> str:
+    """The text on one line, with codes for what a terminal cannot show, as in some files' names."""
+    whole = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in whole
+    )
 
 
 def check_apart(out: Path, *sources: str | Path | None) -> None:

@@ -116,10 +116,10 @@ def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
         table = read_columns(source)
         rows = zip(table["path"], table["label"], table["split"], strict=True)
         yield from (row for row in rows if row[2] != "train")
-    elif (root / "train").is_dir():
-        from drpl.data.readers.folder import TEST_NAMES, list_labelled
+    elif root.is_dir():
+        from drpl.data.readers.folder import find_parts, list_labelled
 
-        part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
+        _, part, _ = find_parts(root)
         if part:
             names, labels = list_labelled(part, cleaned.classes, root)
             for name, label in zip(names, labels.tolist(), strict=True):

@@ -21,6 +21,7 @@ from torch.nn.functional import interpolate
 
 from drpl.data.decoding import Pixels, decode, explain
 from drpl.errors import DataError
+from drpl.files import make_printable
 
 THREADS = 8  # decoding waits on disks as much as on cores
 PART = 512  # images that are decoded before the next ones are begun
@@ -121,7 +122,7 @@ class FileImages:
         except MemoryError:
             raise
         except Exception as error:  # a damaged file makes decoders raise almost anything
-            return f"{path}: {explain(error)}"
+            return f"{make_printable(path)}: {explain(error)}"
         return None
 
 

@@ -234,9 +234,9 @@ def save_snapshot(
     for name, part in zip(PARTS, (data.train, data.test), strict=True):
         if part is None:
             continue
-        if data.notes or not isinstance(part.images, PackedImages) or not part.images.files:
+        files = part.images.files if isinstance(part.images, PackedImages) else None
+        if files is None or len(files.names) != len(part):  # some could not be read
             return
-        files = part.images.files
         tables[f"{name}_labels"], tables[f"{name}_states"] = part.labels.numpy(), files.states
         tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint])
         tables[f"{name}_names"] = _pack_names(files.names)
@@ -245,6 +245,7 @@ def save_snapshot(
         "folders": _pack_names(folders),
         "times": np.array([read_state(folder)[1] for folder in folders]),
         "classes": np.array(data.train.classes),
+        "notes": np.array(data.notes, dtype=np.str_),
         "scale": np.array([data.mean, data.std]),
     }
     path = _cache_path(root, read_options, "snapshot.npz")
@@ -261,7 +262,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
         folders = _unpack_names(tables["folders"])
         if any(read_state(f)[1] != t for f, t in zip(folders, tables["times"], strict=True)):
             return None
-        mean, std = tables["scale"].tolist()
+        (mean, std), notes = tables["scale"].tolist(), tuple(map(str, tables["notes"]))
         train = _open_part("train", tables, root, path)
         test = _open_part("test", tables, root, path) if "test_labels" in tables else None
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
@@ -269,7 +270,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
     parts = [part.images for part in (train, test) if part]
     if read_options.hold == "auto" and all(fits(images, read_options) for images in parts):
         return None
-    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std))
+    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std), notes=notes)
 
 
 def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset:

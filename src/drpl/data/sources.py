@@ -73,6 +73,7 @@ class ReadOptions:
 
 def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     """The data set of that name (or `name:variant`), or the one at that path."""
+    from drpl.data.conflicts import find_conflicts
     from drpl.data.dataset import Origin, check_every_class
     from drpl.data.locate import PLACES, locate
 
@@ -99,6 +100,7 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
         check_every_class(data.train.labels, data.train.classes)  # of what could be read
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
+    data = replace(data, notes=(*data.notes, *find_conflicts(data)))
     origin = Origin(what, replace(read_options, progress=None, engine="local", lazy=False))
     return replace(data, origin=origin)
 
