@@ -5,18 +5,26 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
+import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
 
-from drpl.errors import RunError, StorageError
+from drpl.errors import DrplError, RunError, StorageError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 LOCK = ".lock"  # in every folder that is written
 LARGE_ARCHIVE = 2**30  # bytes of unpacked arrays that a small file must not have,
 MOST_PACKED = 200  # when they are so many times its own
@@ -43,6 +51,8 @@ def explain_read_errors(path: Path) -> Iterator[None]:
     """Turn whatever a damaged file of a run makes its reader raise into a sentence."""
     try:
         yield
+    except (DrplError, MemoryError):
+        raise
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RunError(
@@ -122,8 +132,8 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of a run, or an error that says what is wrong with it."""
+def read_json(path: Path, record: type[BaseModel] | None = None) -> dict[str, Any]:
+    """A JSON object from a file of ours that holds what `record` says, or an error."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -132,7 +142,29 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunError(f"{path} is damaged: {error}") from error
     if not isinstance(content, dict):
         raise RunError(f"{path} is damaged: it holds no JSON object")
+    if record:
+        check_record(path, content, record)
     return content
+
+
+def read_toml(path: Path, record: type[BaseModel]) -> dict[str, Any]:
+    """A TOML file of ours, likewise."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    check_record(path, content, record)
+    return content
+
+
+def check_record(path: Path, content: Any, record: type[BaseModel]) -> None:
+    """Raise unless what was read from a file is what `record` says."""
+    try:
+        record.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RunError(f"{path} is damaged: {where}: {first['msg'].lower()}") from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -203,6 +235,35 @@ def check_apart(out: Path, *sources: str | Path | None) -> None:
     for source in (one for one in sources if one):
         if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
             raise StorageError(f"{out} is inside the data set {source}; choose another folder")
+
+
+def quote_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def unquote_formula(text: str) -> str:
+    """The text that `quote_formula` was given."""
+    return text[1:] if text[:1] == "'" and FORMULA.match(text[1:]) else text
+
+
+def format_table(table: "pd.DataFrame", *, header: bool = True, quoting: int = 0) -> str:
+    """A table as CSV for people: no cell is a formula, and equal figures give equal bytes."""
+    safe, names = table.copy(), [quote_formula(name) for name in table.columns]
+    safe.columns = range(len(names))  # classes may share a name
+    for k in safe.columns:
+        if safe[k].dtype.kind == "O":
+            safe[k] = safe[k].map(quote_formula)
+    head = names if header else False
+    style = {"float_format": "%.6g", "lineterminator": "\n", "quoting": quoting}
+    return str(safe.to_csv(index=False, header=head, **style))
+
+
+def unquote_formulas(table: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":
+    """A table that was read from such a text, as it was."""
+    return table.assign(**{name: table[name].map(unquote_formula) for name in columns})
 
 
 def slugify(text: str) -> str:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from drpl.cleaning.clean import PLAN, clean
+from drpl.cleaning.claim import PLAN
+from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.plan import Choice, list_choices, scale_epochs
 from drpl.data.dataset import DatasetSplits

@@ -150,7 +150,7 @@ def test_only_formats_of_photos_are_opened(tmp_path: Path, monkeypatch: pytest.M
 def show(image: Image.Image, kind: str, **options: object) -> np.ndarray:
     """What is seen of an image that was saved so."""
     content = io.BytesIO()
-    image.save(content, kind, **options)  # type: ignore[arg-type]
+    image.save(content, kind, **options)
     Path("shown").write_bytes(content.getvalue())
     return np.asarray(load_thumbnail("shown", 64))
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 
 from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages, TensorImages, identify, resize, select
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import Hold, ReadOptions, load
 from drpl.errors import RunError
 from drpl.runs.execute import execute, train
 from drpl.runs.experiment import Execution, Experiment
@@ -128,10 +129,9 @@ def test_an_older_folder_says_what_is_not_known(
 
 
 def test_a_digest_does_not_depend_on_where_pixels_are(photos: Path, tmp_path: Path) -> None:
-    ways = [
-        load(str(photos), ReadOptions(hold=way, cache=tmp_path / "cache", memory=memory)).train
-        for way, memory in (("memory", None), ("cache", None), ("auto", 0), ("files", None))
-    ]
+    kept = ReadOptions(cache=tmp_path / "cache")
+    options = [replace(kept, hold=way) for way in get_args(Hold)] + [replace(kept, memory=0)]
+    ways = [load(str(photos), one).train for one in options]
     index = torch.tensor([3, 1, 7])
     assert len({identify(one.images) for one in ways}) == 1
     assert len({identify(select(one.images, index)) for one in ways}) == 1

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from drpl.cleaning.records import PlanRecord
 from drpl.data.images import FileStates
 from drpl.data.sources import ReadOptions, load
 from drpl.encoders.own_features import is_features_file
@@ -35,7 +36,7 @@ def check_claim(folder: Path, about: dict[str, Any]) -> str | None:
     """Raise if other data live in a folder; a note if nobody knows which do."""
     if not (folder / PLAN).exists() and not (folder / "clean.json").exists():
         return None
-    kept = read_json(folder / PLAN).get("data") if (folder / PLAN).exists() else None
+    kept = read_json(folder / PLAN, PlanRecord).get("data") if (folder / PLAN).exists() else None
     if kept is None:
         return (
             f"{folder} was made by an earlier version, which did not record its data: whether "

@@ -35,6 +35,7 @@ from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.plan import Choice, fit_budget, parse_duration
 from drpl.cleaning.planted import plant
+from drpl.cleaning.records import CleanRecord
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
@@ -166,7 +167,7 @@ def _take_over(folder: Path, earlier: Earlier, *, quiet: bool) -> None:
 
 def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
     """What an earlier call found, if it was asked the same."""
-    figures = read_json(folder / "clean.json")
+    figures = read_json(folder / "clean.json", CleanRecord)
     for name, asked in (("seed", seed), ("repeats", repeats or figures["repeats"])):
         if figures[name] != asked:
             raise RunError(

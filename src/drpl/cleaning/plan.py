@@ -12,6 +12,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import adaptive_avg_pool2d
 
+from drpl.cleaning.records import PlanRecord
 from drpl.cleaning.representation import NONE, represent
 from drpl.config.compose import merge, parse_settings
 from drpl.config.from_data import choose_batch_size, find_schedules
@@ -113,7 +114,7 @@ class Choice:
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
         """The choice that was kept, with the same data read as they were then."""
-        kept = read_json(path)
+        kept = read_json(path, PlanRecord)
         side, settings = kept["side"], kept["settings"]
         if isinstance(settings, list):  # before version 0.2 they were `a.b=c` texts
             settings = parse_settings(settings)

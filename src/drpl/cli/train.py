@@ -112,7 +112,7 @@ def predict(
 
     from drpl.data.readers.folder import LeftOut, describe_left_out
     from drpl.data.readers.list import find_images
-    from drpl.files import open_atomic
+    from drpl.files import format_table, open_atomic
     from drpl.runs import model
     from drpl.runs.display import Display
 
@@ -126,10 +126,7 @@ def predict(
     ):
         shown = display.track("predict", len(wanted))
         for number, (table, unread) in enumerate(batches):
-            rows = table.to_csv(
-                index=False, header=number == 0, float_format="%.6g", lineterminator="\n"
-            )
-            file.write(rows.encode())
+            file.write(format_table(table, header=number == 0).encode())
             broken += unread
             shown.move(shown.done + len(table) + len(unread))
     for note in describe_left_out(left_out):

@@ -211,11 +211,11 @@ def _scale(values: NDArray[Any], top: float | None) -> Pixels:
     if values.dtype.kind == "f":
         values = np.nan_to_num(values, posinf=top, neginf=0)
         if top <= 1:
-            return np.rint(values.clip(0, 1) * 255).astype(np.uint8)
+            values, top = values * 255, 255.0
     if top > 65535:
-        return np.rint(values.clip(0, top) * (255 / top)).astype(np.uint8)
-    values = values.clip(0, 65535).astype(np.uint16)
-    return (values >> 8 if top > 255 else values.clip(0, 255)).astype(np.uint8)
+        values, top = values * (255 / top), 255.0
+    whole = np.rint(values).clip(0, 65535).astype(np.uint16)
+    return np.minimum(whole >> 8 if top > 255 else whole, 255).astype(np.uint8)
 
 
 def is_grey(image: Image.Image) -> bool:

@@ -234,8 +234,10 @@ def save_snapshot(
     for name, part in zip(PARTS, (data.train, data.test), strict=True):
         if part is None:
             continue
-        files = part.images.files if isinstance(part.images, PackedImages) else None
-        if files is None or len(files.names) != len(part):  # some could not be read
+        if not isinstance(part.images, PackedImages) or not part.images.files:
+            return
+        files = part.images.files
+        if len(files.names) != len(part):  # some could not be read
             return
         tables[f"{name}_labels"], tables[f"{name}_states"] = part.labels.numpy(), files.states
         tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint])

@@ -17,6 +17,7 @@ from drpl.data.decoding import to_picture
 from drpl.errors import StorageError
 from drpl.files import (
     explain_write_errors,
+    format_table,
     lock_folder,
     read_json,
     write_arrays,
@@ -70,7 +71,7 @@ def write_noisy(
     _check_claim(out, claim)
     with lock_folder(out):
         write_if_changed(out / CLAIM, json.dumps(claim))
-        write_atomic(out / "labels.csv", table.to_csv(index=False, lineterminator="\n"))
+        write_atomic(out / "labels.csv", format_table(table))
         if files is None:
             write_arrays(out / "data.npz", _collect_arrays(noisy, truth))
         else:

@@ -13,6 +13,7 @@ from drpl.data.readers.folder import LeftOut, Listed, from_files, list_images
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, did_you_mean
+from drpl.files import unquote_formula
 
 COLUMNS = ("path", "label", "split")
 SUFFIXES = (".csv", ".parquet")
@@ -51,7 +52,7 @@ def read_rows(path: Path) -> list[list[str]]:
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = [row for row in csv.reader(file, strict=True) if row]
-            return [[cell.strip() for cell in row] for row in rows] or [[]]
+            return [[unquote_formula(cell.strip()) for cell in row] for row in rows] or [[]]
         import pandas as pd
 
         try:
