@@ -5,6 +5,11 @@ import sys
 
 from drpl.errors import DrplError
 
+NO_MEMORY = (  # how torch, threads and the loader of libraries say it
+    *("can't allocate memory", "not enough memory", "out of memory", "can't start new thread"),
+    *("failed to map segment", "Cannot allocate memory"),
+)
+
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2."""
@@ -22,8 +27,10 @@ def main() -> None:
     except OSError as error:  # of a path that the user named, or of the machine
         where = f" ({error.filename})" if error.filename else ""
         code = _refuse(f"{error.strerror or error}{where}")
-    except MemoryError:
-        code = _refuse("memory ran out; use smaller images (--size), fewer of them (--limit)")
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in NO_MEMORY):
+            raise
+        code = _refuse("memory ran out; use smaller images (--size) or fewer of them (--limit)")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -10,6 +10,7 @@ import shutil
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from glob import escape
 from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -103,6 +104,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_dead(path)
         try:
             with partial.open("wb") as file:
                 yield file
@@ -112,6 +114,19 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove what killed processes left of the same file, where no lock says that they are gone."""
+    for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
+        number = partial.name.split(".")[-2]
+        try:
+            if number.isdecimal():
+                os.kill(int(number), 0)  # only asks whether there is such a process
+        except ProcessLookupError:
+            partial.unlink(missing_ok=True)
+        except OSError:  # somebody else's
+            pass
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:

@@ -105,6 +105,12 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     return replace(data, origin=origin)
 
 
+def check_source(what: str) -> None:
+    """Raise unless there is a data set of that name, or something to read at that path."""
+    if what.partition(":")[0] not in DATASETS:
+        _find_reader(Path(what))
+
+
 def with_ood(
     data: "DatasetSplits", what: "str | DatasetSplits | Dataset | None"
 ) -> "DatasetSplits":
@@ -136,6 +142,8 @@ def explain_data_errors(path: Path) -> Iterator[None]:
 
 def _find_reader(path: Path) -> str:
     """What reads the file or folder at a path, as `module:function`."""
+    if path == Path():
+        raise DataError("name a data set, a file or a folder; this folder is ./")
     if path.is_dir():
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from drpl.config.compose import Tree, default_preset, merge
 from drpl.data.dataset import DatasetSplits
-from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.sources import ReadOptions, check_source, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
 from drpl.experiments.executors import ENGINES
 from drpl.files import check_apart, slugify, write_atomic, write_if_changed
@@ -117,11 +117,14 @@ class Grid:
         """Raise for names and settings that do not exist before anything is trained."""
         if not self.list_cells():
             raise ConfigError("nothing to compare: give at least one method and one seed")
-        check_apart(self.out, *(one for one in (self.data, self.ood) if isinstance(one, str)))
+        sources = [one for one in (self.data, self.ood) if isinstance(one, str)]
+        check_apart(self.out, *sources)
+        for source in sources:
+            check_source(source)
         if (engine := self.engine) not in ENGINES:
             raise ConfigError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
-        for noise in filter(None, self.noises):
-            for kind, _ in parse_spec(noise):
+        for noise in self.noises:
+            for kind, _ in parse_spec(noise) if noise is not None else ():
                 find("noise", kind, NOISES)
         usual = [default_preset(self.data) if isinstance(self.data, str) else "small"]
         for method in dict.fromkeys(self.methods):
