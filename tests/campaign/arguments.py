@@ -1,7 +1,7 @@
 """Command lines of all kinds, by what the commands themselves declare."""
 
-from itertools import chain
 from inspect import Parameter, signature
+from itertools import chain
 from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -78,7 +78,7 @@ def _words_of(parameter: Parameter) -> st.SearchStrategy[list[str]]:
         value = st.one_of(*[st.sampled_from(GOOD[parameter.name])] * 7, value)
     if isinstance(about, ArgumentInfo):
         return st.lists(value, min_size=1, max_size=2 if get_origin(kind) is list else 1)
-    names = [one for one in (about.default, *about.param_decls or ()) if isinstance(one, str)]
+    names = [one for one in (about.default, *(about.param_decls or ())) if isinstance(one, str)]
     option = st.sampled_from(names or [f"--{parameter.name.replace('_', '-')}"])
     flag = option.map(lambda text: [text])
     said = flag if bool in kinds else st.tuples(option, value).map(list)

@@ -286,6 +286,42 @@ def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: Datas
         assert where.image(number).is_file()  # type: ignore[union-attr]
 
 
+def test_too_little_time_or_data_is_said(tmp_path: Path, command: Command) -> None:
+    """With a budget of a second most of what was listed of 60 digits used to be right."""
+    answer = command("clean", "digits", "--limit", 60, "-o", "few", "--budget", "1s",
+                     "--features", "none")  # fmt: skip
+    assert answer.code == 0, answer.err
+    sentence = "steps only, where 300 or more are of use"
+    for text in (answer.err, answer.out, Path("few/summary.md").read_text()):
+        assert sentence in text
+    assert sentence in Path("few/report.html").read_text()
+    figures = json.loads(Path("few/clean.json").read_text())
+    assert figures["noise rate"]["low"] == 0
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_hardly_any_images_are_refused(tmp_path: Path, count: int) -> None:
+    few = arrays(np.zeros((count, 8, 8), np.uint8), np.arange(count) % 2)
+    with pytest.raises(DrplError, match=f"{count} images are too few"):
+        clean(few, tmp_path / "out", budget="1s", features="none", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("kind", ["constant", "random", "one name", "many classes"])
+def test_hard_data_end_well(tmp_path: Path, kind: str) -> None:
+    draws, count = np.random.default_rng(1), 300 if kind == "many classes" else 40
+    x = draws.normal(size=(count, 6))
+    y = np.arange(count) % (100 if kind == "many classes" else 4)
+    names = ["a", "a", "b", "b"] if kind == "one name" else None
+    data = arrays(np.zeros_like(x) if kind == "constant" else x, y, classes=names)
+    found = clean(data, tmp_path / "out", budget="1s", quiet=True)
+    assert found.rate.low <= found.rate.value <= found.rate.high
+    assert (kind == "many classes") == any(
+        "classes have fewer" in n for n in found.figures["notes"]
+    )
+
+
 def test_mistakes_are_said(tmp_path: Path, command: Command) -> None:
     for words, sentence in (
         (["clean", "nowhere/photos", "-o", "x"], "there is no file or folder"),

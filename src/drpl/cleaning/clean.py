@@ -33,7 +33,7 @@ from drpl.cleaning.folder import (
 )
 from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
-from drpl.cleaning.plan import Choice, fit_budget, parse_duration
+from drpl.cleaning.plan import FEWEST, Choice, fit_budget, parse_duration
 from drpl.cleaning.planted import plant
 from drpl.cleaning.records import CleanRecord
 from drpl.cleaning.representation import AUTO, represent
@@ -44,7 +44,7 @@ from drpl.cleaning.summary import summarize
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.detection.left_out import Load, predict_left_out
-from drpl.errors import RunError
+from drpl.errors import DataError, RunError
 from drpl.files import check_apart, lock_folder, read_json, write_atomic, write_json
 from drpl.report.page import report
 from drpl.runs.display import Display, duration
@@ -148,9 +148,12 @@ def _choose(
             return replace(kept, seeds=asked.repeats or kept.seeds)
         found = represent(data, asked.features, options, asked.seconds)
         display.notes(found.notes)
+        if (count := len(found.data.train)) < FEWEST:
+            raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
         left = asked.seconds - (time.monotonic() - began)
         choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
         choice = replace(choice, notes=found.notes)
+        display.notes(choice.list_doubts())
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
@@ -183,7 +186,8 @@ def _write_results(
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
     train, load = choice.data.train, _read_vectors(choice.data)
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
-    merged = merge(judgements, left_out)
+    doubts = choice.list_doubts()
+    merged = replace(merge(judgements, left_out), unsure=bool(doubts))
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
@@ -206,7 +210,7 @@ def _write_results(
         "verdicts": {name: int((issues["verdict"] == name).sum()) for name in VERDICTS},
         "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
-        "notes": [*_list_doubts(merged), *choice.notes, *choice.data.notes],
+        "notes": [*doubts, *_list_doubts(merged), *choice.notes, *choice.data.notes],
     }
     if load and (planted := plant(merged, load, seed)):
         figures["planted"] = planted.summarize(train.classes)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ UNEQUAL = 3  # times as many samples in the largest class as in the smallest
 SHOWN = 2000  # images that are looked at to tell left from right
 SEEDS = 5  # that vectors are trained with at most: more add little
 HARMFUL = 0.65  # share of mirrored images that are recognised: above it mirroring harms
+USEFUL = 300  # steps below which networks have not learnt what is wrong
+SCARCE = 5  # images of a class below which they cannot
+FEWEST = 10  # images in all that there must be
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 Settings = Mapping[str, Any]  # nested, as in a preset file
@@ -102,6 +106,29 @@ class Choice:
         if self.tuned:
             parts.append("the encoder fine-tuned")
         return ", ".join(parts)
+
+    def count_steps(self) -> int:
+        """Batches that a network learns from, of all stages together."""
+        count = len(self.data.train)
+        schedules = list_schedules(self.compose()).values()
+        return sum(one.epochs * ceil(count / one.batch_size) for one in schedules)
+
+    def list_doubts(self) -> list[str]:
+        """Why too little may be learnt to believe what is found."""
+        doubts, train = [], self.data.train
+        if (steps := self.count_steps()) < USEFUL:
+            doubts.append(
+                f"the networks learn in {steps:,} steps only, where {USEFUL} or more are of use: "
+                "what they have not learnt looks like wrong labels; give them more time (--budget) "
+                "or more images"
+            )
+        counts = torch.bincount(train.labels, minlength=len(train.classes))
+        if few := int((counts < SCARCE).sum()):
+            doubts.append(
+                f"{few:,} of {len(counts):,} classes have fewer than {SCARCE} images: too few to "
+                "tell a wrong label from a rare one"
+            )
+        return doubts
 
     def save(self, path: Path, about: Mapping[str, Any] | None = None) -> None:
         """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
