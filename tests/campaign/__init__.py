@@ -2,8 +2,8 @@
 
     make campaign                      # half an hour
     make campaign MINUTES=60
-    python -m tests.campaign --seed 7 --rounds 20 --out build/campaign
+    python -m tests.campaign --seed 7 --seeds 20 --only kills --out build/campaign
 
-A case that fails is kept as a folder with the command to run it again. Ten seeds of each kind run
-with the other tests.
+A case that fails is kept as a folder with the command to run it again. Ten seeds run with the other
+tests.
 """

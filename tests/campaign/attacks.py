@@ -175,7 +175,7 @@ def _fail_at(place: Any, name: str, number: int, code: int, *, writing: bool = F
 
 def _refuse_long_work() -> None:
     """Arguments are what is tried here, not training: what begins to train ends well."""
-    import drpl.training.loop as loop
+    from drpl.training import loop
 
     def stop(*_: Any, **__: Any) -> Any:
         raise SystemExit(0)
