@@ -239,10 +239,16 @@ def _check_array(file: IO[bytes], size: int) -> None:
 
 def make_printable(text: str) -> str:
     """The text on one line, with codes for what a terminal cannot show, as in some files' names."""
-    whole = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in whole
-    )
+    return "".join(map(_show_sign, text))
+
+
+def _show_sign(sign: str) -> str:
+    """A sign, or its code; bytes that are not UTF-8 are signs of their own in Python."""
+    if sign.isprintable():
+        return sign
+    if "\udc80" <= sign <= "\udcff":
+        return f"\\x{ord(sign) - 0xDC00:02x}"
+    return sign.encode("unicode_escape").decode()
 
 
 def check_apart(out: Path, *sources: str | Path | None) -> None:

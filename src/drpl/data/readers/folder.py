@@ -180,8 +180,11 @@ def list_images(where: Path | str, name: str, left_out: LeftOut | None = None) -
 
 def _find_obstacle(entry: "os.DirEntry[str]") -> str | None:
     """What a directory's entry is if it is no image file."""
-    if os.path.isdir(entry.path):  # noqa: PTH112
+    linked = entry.is_symlink()
+    if linked and os.path.isdir(entry.path):  # noqa: PTH112
         return LINKED
     if os.path.splitext(entry.name)[1].lower() not in SUFFIXES:  # noqa: PTH122
         return NO_IMAGE
-    return None if os.path.isfile(entry.path) else NO_FILE  # noqa: PTH113
+    # What a folder's listing says of files that are no links costs no look at each.
+    whole = os.path.isfile(entry.path) if linked else entry.is_file()  # noqa: PTH113
+    return None if whole else NO_FILE
