@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEEDS  ?= 1 2 3
+MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format slow bench mini screenshots docs clean
+.PHONY: help setup demo test check format slow campaign bench mini screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +35,9 @@ format: setup ## Let ruff format and mend what it can
 
 slow: setup ## The long experiments: kills at random moments, three seeds of the demo
 	$(BIN)/python -m pytest -m slow
+
+campaign: setup ## Attack every command for half an hour (MINUTES=60 for another time)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.campaign --minutes $(MINUTES)
 
 bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchmarks/results/
 	$(BIN)/python benchmarks/bench.py

@@ -47,6 +47,12 @@ def broadcast(table: Tensor) -> Tensor:
     return table
 
 
+def first_succeeded(succeeded: bool) -> bool:
+    """Whether what only the first process tries has succeeded there, on every process."""
+    device = "cuda" if world() > 1 and dist.get_backend() == "nccl" else "cpu"
+    return bool(broadcast(torch.tensor([succeeded], device=device)).item())
+
+
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Sum gradients over processes; the loss was divided by their number before."""
     if world() == 1:

@@ -5,13 +5,34 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import shutil
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from glob import escape
+from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ValidationError
 
-from drpl.errors import RunError, StorageError
+from drpl.errors import DrplError, RunError, StorageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+LOCK = ".lock"  # in every folder that is written
+LARGE_ARCHIVE = 2**30  # bytes of unpacked arrays that a small file must not have,
+MOST_PACKED = 200  # when they are so many times its own
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 @contextlib.contextmanager
@@ -31,6 +52,8 @@ def explain_read_errors(path: Path) -> Iterator[None]:
     """Turn whatever a damaged file of a run makes its reader raise into a sentence."""
     try:
         yield
+    except (DrplError, MemoryError):
+        raise
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RunError(
@@ -39,11 +62,49 @@ def explain_read_errors(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Be the only process that writes into a folder, which is made if it is not there.
+
+    The lock is the operating system's: it ends with its process, however that ends. Whoever holds
+    it may take it again inside.
+    """
+    with explain_write_errors(folder):
+        fresh = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.resolve() / LOCK, is_singleton=True)
+        try:
+            lock.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            raise StorageError(
+                f"another process is writing into {folder}; wait until it has ended, or choose "
+                "another folder"
+            ) from None
+    try:
+        remove_partials(folder, "*")
+        remove_partials(folder, "*", "*/")
+        yield
+    except BaseException:
+        if fresh and [path.name for path in folder.iterdir()] == [LOCK]:  # nothing was written
+            shutil.rmtree(folder)
+        raise
+    finally:
+        lock.release()
+
+
+def remove_partials(folder: Path, name: str, below: str = "") -> None:
+    """Remove what killed processes left of files; only who holds the folder's lock may."""
+    with explain_write_errors(folder):
+        for partial in folder.glob(f"{below}.{name}.partial"):
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` in one step, if the block ends well."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_dead(path)
         try:
             with partial.open("wb") as file:
                 yield file
@@ -55,10 +116,28 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
                 partial.unlink(missing_ok=True)
 
 
+def _remove_dead(path: Path) -> None:
+    """Remove what killed processes left of the same file, where no lock says that they are gone."""
+    for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
+        number = partial.name.split(".")[-2]
+        try:
+            if number.isdecimal():
+                os.kill(int(number), 0)  # only asks whether there is such a process
+        except ProcessLookupError:
+            partial.unlink(missing_ok=True)
+        except OSError:  # somebody else's
+            pass
+
+
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Replace `path` in one step: a reader sees the old file or the new one, never a part."""
+    if isinstance(content, str):
+        try:
+            content = content.encode()
+        except UnicodeEncodeError:
+            raise StorageError(f"cannot write {path}: a name in it is not UTF-8") from None
     with open_atomic(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content)
 
 
 def write_if_changed(path: Path, content: bytes | str) -> None:
@@ -68,8 +147,8 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of a run, or an error that says what is wrong with it."""
+def read_json(path: Path, record: type[BaseModel] | None = None) -> dict[str, Any]:
+    """A JSON object from a file of ours that holds what `record` says, or an error."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -78,7 +157,29 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunError(f"{path} is damaged: {error}") from error
     if not isinstance(content, dict):
         raise RunError(f"{path} is damaged: it holds no JSON object")
+    if record:
+        check_record(path, content, record)
     return content
+
+
+def read_toml(path: Path, record: type[BaseModel]) -> dict[str, Any]:
+    """A TOML file of ours, likewise."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    check_record(path, content, record)
+    return content
+
+
+def check_record(path: Path, content: Any, record: type[BaseModel]) -> None:
+    """Raise unless what was read from a file is what `record` says."""
+    try:
+        record.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RunError(f"{path} is damaged: {where}: {first['msg'].lower()}") from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -95,8 +196,95 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = Fals
 
 def read_arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file of a run, or an error that says what is wrong with it."""
-    with explain_read_errors(path), path.open("rb") as file:
-        return dict(np.load(file, allow_pickle=False))
+    with explain_read_errors(path):
+        return load_arrays(path)
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file, or that of an .npy file as `x`; ValueError if it is not one.
+
+    What a file claims to hold is compared with its size before anything is allocated.
+    """
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        if zipfile.is_zipfile(file):
+            file.seek(0)
+            with zipfile.ZipFile(file) as archive:
+                total = sum(member.file_size for member in archive.infolist())
+                if total > LARGE_ARCHIVE and total > MOST_PACKED * size:
+                    raise ValueError(f"its {size:,} bytes would unpack to {total:,}")
+                for member in archive.infolist():
+                    with archive.open(member) as inside:
+                        _check_array(inside, member.file_size)
+        else:
+            file.seek(0)
+            _check_array(file, size)
+        file.seek(0)
+        found = np.load(file, allow_pickle=False)
+        return {"x": found} if isinstance(found, np.ndarray) else dict(found)
+
+
+def _check_array(file: IO[bytes], size: int) -> None:
+    """Raise unless an array of numpy's format takes as many bytes as it says."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"it is in version {version[0]}.{version[1]} of numpy's format")
+    shape, _, kind = HEADERS[version](file)
+    if kind.hasobject:
+        raise ValueError("it holds Python objects, which are not loaded")
+    wanted, there = prod(shape) * kind.itemsize, size - file.tell()
+    if wanted != there:
+        raise ValueError(f"an array should have {wanted:,} bytes, but has {there:,}")
+
+
+def make_printable(text: str) -> str:
+    """The text on one line, with codes for what a terminal cannot show, as in some files' names."""
+    return "".join(map(_show_sign, text))
+
+
+def _show_sign(sign: str) -> str:
+    """A sign, or its code; bytes that are not UTF-8 are signs of their own in Python."""
+    if sign.isprintable():
+        return sign
+    if "\udc80" <= sign <= "\udcff":
+        return f"\\x{ord(sign) - 0xDC00:02x}"
+    return sign.encode("unicode_escape").decode()
+
+
+def check_apart(out: Path, *sources: str | Path | None) -> None:
+    """Raise if what is to be written lies in a folder that is read: it would be data next time."""
+    for source in (one for one in sources if one):
+        if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
+            raise StorageError(f"{out} is inside the data set {source}; choose another folder")
+
+
+def quote_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def unquote_formula(text: str) -> str:
+    """The text that `quote_formula` was given."""
+    return text[1:] if text[:1] == "'" and FORMULA.match(text[1:]) else text
+
+
+def format_table(table: "pd.DataFrame", *, header: bool = True, quoting: int = 0) -> str:
+    """A table as CSV for people: no cell is a formula, and equal figures give equal bytes."""
+    safe, names = table.copy(), [quote_formula(name) for name in table.columns]
+    safe.columns = range(len(names))  # classes may share a name
+    for k in safe.columns:
+        if safe[k].dtype.kind == "O":
+            safe[k] = safe[k].map(quote_formula)
+    head = names if header else False
+    style = {"float_format": "%.6g", "lineterminator": "\n", "quoting": quoting}
+    return str(safe.to_csv(index=False, header=head, **style))
+
+
+def unquote_formulas(table: "pd.DataFrame", columns: Iterable[str]) -> "pd.DataFrame":
+    """A table that was read from such a text, as it was."""
+    return table.assign(**{name: table[name].map(unquote_formula) for name in columns})
 
 
 def slugify(text: str) -> str:

@@ -1,5 +1,6 @@
 """`drpl score`: every detector on a finished run."""
 
+import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -195,7 +196,8 @@ def test_stages_come_in_the_order_of_training(finished: Path, tmp_path: Path) ->
     for name in ("again", "zeroth"):
         shutil.copy(run / "evidence" / "train.npz", run / "evidence" / f"{name}.npz")
     history = run / "history.jsonl"
-    history.write_text('{"stage": "zeroth"}\n' + history.read_text())
+    first = json.loads(history.read_text().splitlines()[0]) | {"stage": "zeroth"}
+    history.write_text(json.dumps(first) + "\n" + history.read_text())
     assert drpl.score(run, ["negative"]).stage.tolist() == ["zeroth", "train", "again"]
 
 

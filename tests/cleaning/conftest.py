@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from drpl.cleaning.clean import PLAN, clean
+from drpl.cleaning.claim import PLAN
+from drpl.cleaning.clean import clean
 from drpl.cleaning.plan import list_choices
 from drpl.data.sources import ReadOptions, load
 from tests.support.messy import Messy, messy_digits

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from drpl.cleaning.clean import PLAN, clean
+from drpl.cleaning.claim import PLAN
+from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.plan import Choice, list_choices, scale_epochs
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
@@ -192,14 +194,43 @@ def test_the_same_data_give_the_same_bytes(tmp_path: Path) -> None:
     assert quick(data, tmp_path / "c", seed=2)["issues.csv"] != first["issues.csv"]
 
 
-@pytest.mark.usefixtures("short")
-def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, tiny: DatasetSplits) -> None:
+@pytest.fixture
+def photos(tmp_path: Path, tiny: DatasetSplits) -> Path:
+    """The tiny problem as files, some in wrong folders."""
     pixels = tiny.train.images.load(torch.arange(len(tiny.train)))
     for i, (image, label) in enumerate(zip(pixels, tiny.train.labels.tolist(), strict=True)):
         path = tmp_path / "photos" / "abc"[(label + (i % 9 == 0)) % 3] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image[0].numpy()).resize((16, 16)).save(path)
-    first, second = (quick(str(tmp_path / "photos"), tmp_path / name) for name in ("x", "y"))
+    return tmp_path / "photos"
+
+
+@pytest.mark.usefixtures("short")
+def test_a_folder_belongs_to_its_data(
+    photos: Path, mistake: Callable[..., str], command: Command
+) -> None:
+    """`drpl clean NEW -o OLD` used to answer with what was found in the old data."""
+    words = ("clean", photos, "-o", OUT, "--features", "none")
+    assert command(*words, "--quiet").code == 0
+    before = hashes(Path(OUT))
+    assert command(*words, "--quiet").code == 0
+    assert "was made with size None, but 8" in mistake(*words, "--size", 8)
+    assert "with features none, but lite0" in mistake(*words[:-1], "lite0")
+    (photos / "a" / "3.png").rename(photos / "b" / "3.png")
+    assert "was made of other training images" in mistake(*words)
+    shutil.rmtree(photos / "c")
+    assert "was made of other training images" in mistake(*words)
+    assert hashes(Path(OUT)) == before
+    plan = json.loads((Path(OUT) / PLAN).read_text())
+    (Path(OUT) / PLAN).write_text(json.dumps({k: v for k, v in plan.items() if k != "data"}))
+    answer = command(*words)
+    assert answer.code == 0
+    assert "whether these are the same is not known" in answer.err
+
+
+@pytest.mark.usefixtures("short")
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path, photos: Path) -> None:
+    first, second = (quick(str(photos), tmp_path / name) for name in ("x", "y"))
     assert first == second
     assert {"issues.csv", "samples.csv", "model.safetensors", "noise-matrix.png"} <= first.keys()
 
@@ -277,6 +308,42 @@ def test_earlier_decisions_hold_in_a_new_folder(
     assert len(read_decisions(CleanedFolder.load(new))) == 2  # twice is once
     answer = command("clean", messy.folder, "-o", new, "--decisions", messy.folder / "no.csv")
     assert "has no samples.csv" in answer.err
+
+
+def test_too_little_time_or_data_is_said(tmp_path: Path, command: Command) -> None:
+    """With a budget of a second most of what was listed of 60 digits used to be right."""
+    answer = command("clean", "digits", "--limit", 60, "-o", "few", "--budget", "1s",
+                     "--features", "none")  # fmt: skip
+    assert answer.code == 0, answer.err
+    sentence = "steps only, where 300 or more are of use"
+    for text in (answer.err, answer.out, Path("few/summary.md").read_text()):
+        assert sentence in text
+    assert sentence in Path("few/report.html").read_text()
+    figures = json.loads(Path("few/clean.json").read_text())
+    assert figures["noise rate"]["low"] == 0
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_hardly_any_images_are_refused(tmp_path: Path, count: int) -> None:
+    few = arrays(np.zeros((count, 8, 8), np.uint8), np.arange(count) % 2)
+    with pytest.raises(DrplError, match=f"{count} images are too few"):
+        clean(few, tmp_path / "out", budget="1s", features="none", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("kind", ["constant", "random", "one name", "many classes"])
+def test_hard_data_end_well(tmp_path: Path, kind: str) -> None:
+    draws, count = np.random.default_rng(1), 300 if kind == "many classes" else 40
+    x = draws.normal(size=(count, 6))
+    y = np.arange(count) % (100 if kind == "many classes" else 4)
+    names = ["a", "a", "b", "b"] if kind == "one name" else None
+    data = arrays(np.zeros_like(x) if kind == "constant" else x, y, classes=names)
+    found = clean(data, tmp_path / "out", budget="1s", quiet=True)
+    assert found.rate.low <= found.rate.value <= found.rate.high
+    assert (kind == "many classes") == any(
+        "classes have fewer" in n for n in found.figures["doubts"]
+    )
 
 
 def test_mistakes_are_said(tmp_path: Path, command: Command) -> None:

@@ -1,5 +1,6 @@
 """What is doubtful about a cleaning stands before what it found, and widens the rate."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.cleaning.doubts import CONTRADICTED, FEWEST_STEPS, WIDENED, Doubts, find_doubts
+from drpl.cleaning.doubts import CONTRADICTED, WIDENED, Doubts, find_doubts
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.judge import Judgement
+from drpl.cleaning.plan import USEFUL
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
 from drpl.cleaning.tables import build_issues
@@ -25,21 +27,24 @@ from tests.support.cleaned import make
 HEAP = "the losses form one heap, not two: they hardly tell clean from noisy"
 
 
-def doubt(run: Judgement, *notes: list[str], images: int = 100_000, pixels: bool = True) -> Doubts:
-    """The doubts about runs with these notes, trained in batches of 100."""
+def doubt(run: Judgement, *notes: list[str], early: str = "", pixels: bool = True) -> Doubts:
+    """The doubts about runs with these notes, and perhaps one that there was before."""
     runs: list[Any] = [
-        SimpleNamespace(summary={"stages": [{"notes": ["an early one"]}, {"notes": note}],
-                                 "images": images})
+        SimpleNamespace(summary={"stages": [{"notes": ["of an early stage"]}, {"notes": note}]})
         for note in notes or ([],)
-    ]  # fmt: skip
-    return find_doubts(run, runs, 100, pixels=pixels)
+    ]
+    return find_doubts(run, runs, [early] if early else [], pixels=pixels)
+
+
+def widen(run: Judgement, doubts: Doubts) -> Judgement:
+    return replace(run, unsure=doubts.on_rate)
 
 
 def test_a_good_run_has_none() -> None:
     run, _ = judged(0.2, 0.05)
     found = doubt(run)
     assert found.texts == []
-    assert found.widen(run) is run
+    assert not found.on_rate
 
 
 def test_the_notes_of_the_last_stage_are_counted() -> None:
@@ -49,20 +54,18 @@ def test_the_notes_of_the_last_stage_are_counted() -> None:
     assert not doubt(run, [HEAP]).on_rate
 
 
-def test_too_few_steps_widen_the_rate_on_pixels() -> None:
+def test_what_was_doubtful_before_widens_the_rate_on_pixels() -> None:
     run, _ = judged(0.2, 0.05)
     assert run.rate.low > 0.1
-    found = doubt(run, images=20_000)
-    assert "trained for 200 steps only" in found.texts[0]
-    assert found.texts[-1] == WIDENED
-    wider = found.widen(run)
+    found = doubt(run, early="too few steps")
+    assert found.texts == ["too few steps", WIDENED]
+    wider = widen(run, found)
     assert (wider.rate.low, wider.rate.high) == (0, run.rate.high)
     assert wider.rate.value == run.rate.value
     assert bool((wider.issues == run.issues).all())
-    assert doubt(run, images=20_000, pixels=False).texts == []  # vectors need fewer
-    few = doubt(run, images=5_000, pixels=False)
-    assert len(few.texts) == 1
-    assert few.widen(run) is run  # their rate comes from elsewhere
+    few = doubt(run, early="too few steps", pixels=False)
+    assert few.texts == ["too few steps"]
+    assert not few.on_rate  # their rate comes from elsewhere
 
 
 def test_predictions_of_little_use() -> None:
@@ -73,13 +76,15 @@ def test_predictions_of_little_use() -> None:
     assert not found.on_rate  # the labels may be that bad
     both = doubt(run, [HEAP])
     assert both.texts[1:] == [HEAP, WIDENED]
-    assert both.widen(run).rate.low == 0
+    assert widen(run, both).rate.low == 0
 
 
 def test_the_lower_probabilities_follow_the_rate() -> None:
     run, _ = judged(0.2, 0.05, samples=400)
     train = in_memory(torch.zeros(400, 1, 2, 2), run.given, tuple("abcde"))
-    before, after = (build_issues(one, train) for one in (run, doubt(run, images=100).widen(run)))
+    before, after = (
+        build_issues(one, train) for one in (run, widen(run, doubt(run, early="too few steps")))
+    )
     assert before["p_low"].mean() > 0.5
     assert after["p_low"].max() < 0.1
     assert after["p_noisy"].equals(before["p_noisy"])
@@ -101,7 +106,7 @@ def test_the_command_ends_with_them(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)
-    monkeypatch.setitem(FEWEST_STEPS, "vectors", 1_000_000)
+    monkeypatch.setitem(USEFUL, "vectors", 1_000_000)
     data, _, given = blobs(3, 400)
     vectors = data.train.images.load(torch.arange(400)).numpy()
     np.savez(tmp_path / "blobs.npz", x=vectors, y=given)

@@ -114,8 +114,8 @@ def test_the_time_of_the_run(tmp_path: Path) -> None:
     ("file", "old", "new", "sentence"),
     [
         ("data.json", "{", "[", "damaged"),
-        ("data.json", '"source"', '"sauce"', "wanted are the texts"),
-        ("data.json", '"ash"', "3", "wanted are the texts"),
+        ("data.json", '"source"', '"sauce"', "source: field required"),
+        ("data.json", '"ash"', "3", "should be a valid string"),
         ("data.json", '"ash"', '"oak"', "'ash' is no class"),
         ("issues.csv", "verdict", "verdicts", "damaged"),
         ("issues.csv", "mislabelled", "misled", "verdict 'misled' is none of"),

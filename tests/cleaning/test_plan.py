@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from drpl.cleaning import plan as planning
-from drpl.cleaning.clean import PLAN, clean
+from drpl.cleaning.claim import PLAN
+from drpl.cleaning.clean import clean
 from drpl.cleaning.plan import (
     Choice,
     fit_budget,

@@ -13,7 +13,6 @@ from drpl.files import write_arrays
 from tests.conftest import Command
 from tests.support.cleaned import make
 
-
 COUNT = 80
 
 

@@ -127,7 +127,8 @@ def test_images_beyond_the_limit_of_pillow(tmp_path: Path, monkeypatch: pytest.M
 def test_large_images_are_decoded_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoding, "LARGE", 2_000)
+    monkeypatch.setattr(decoding, "AT_ONCE", 2_000)
+    monkeypatch.setattr(decoding, "_budget", decoding._Budget())
     inside, most = [0], [0]
 
     def watch(file: Image.Image, across: int, down: int) -> Image.Image:

@@ -115,3 +115,7 @@ def test_the_noisy_component_is_the_higher_one() -> None:
 def test_losses_that_are_not_finite_are_an_error() -> None:
     with pytest.raises(TrainingError, match="2 of 3 losses are not finite"):
         BetaMixture.fit(torch.tensor([0.1, float("nan"), float("inf")]))
+
+
+def test_two_losses_are_no_mixture() -> None:
+    assert BetaMixture.fit(torch.tensor([0.1, 0.9])).notes

@@ -72,7 +72,55 @@ def test_an_ensemble_is_loaded_whole(tiny: DatasetSplits, tmp_path: Path) -> Non
         wanted = sum(member.eval()(x) for member in members).softmax(1)
     assert torch.allclose(again.predict(images), wanted, atol=1e-6)
     about = json.loads((tmp_path / "model.json").read_text())
-    for wrong, sentence in ((3, "another network"), (1, "another network"), ("two", "garbles")):
+    for wrong, sentence in (
+        (3, "another network"),
+        (1, "another network"),
+        ("two", "damaged: members"),
+    ):
         (tmp_path / "model.json").write_text(json.dumps(about | {"members": wrong}))
         with pytest.raises(RunError, match=sentence):
             model.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"width": 50_000},
+        {"width": 2**40},
+        {"width": -1},
+        {"width": "4"},
+        {"shape": [1, 8]},
+        {"shape": [1, 8, float("nan")]},
+        {"shape": [1000, 8, 8]},
+        {"members": 99},
+        {"mean": [float("inf")]},
+        {"mean": [0.1, 0.2, 0.3]},
+        {"std": [0.0]},
+        {"crop": 7},
+        {"classes": []},
+        {"classes": "abc"},
+        {"network": 7},
+        {"network": "nothing"},
+        {"encoding": {"encoder": "lite0"}},
+    ],
+)
+def test_a_damaged_description_is_a_sentence(
+    tiny: DatasetSplits, tmp_path: Path, change: dict[str, object]
+) -> None:
+    config = compose(Config, "cross_entropy", ["small"], {"width": 4})
+    net = build_network("auto", (1, 8, 8), 3, 4)
+    model.save(tmp_path, net, config, tiny, Normalise(tiny.mean, tiny.std))
+    about = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(about | change))
+    with pytest.raises(drpl.DrplError):
+        model.load(tmp_path).predict(tiny.train.images)
+
+
+def test_weights_that_are_no_numbers(tiny: DatasetSplits, tmp_path: Path) -> None:
+    config = compose(Config, "cross_entropy", ["small"], {"width": 4})
+    net = build_network("auto", (1, 8, 8), 3, 4)
+    with torch.no_grad():
+        next(net.parameters()).fill_(float("nan"))
+    model.save(tmp_path, net, config, tiny, Normalise(tiny.mean, tiny.std))
+    with pytest.raises(RunError, match="some weights are not finite"):
+        model.load(tmp_path)

@@ -1,3 +1,5 @@
+import hashlib
+import io
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ def stage(width: int = 3) -> Classify:
 
 
 def kept(of: Classify) -> Checkpoint:
-    return Checkpoint(7, of.state_dict(), {"state": {}, "param_groups": []}, torch.zeros(2, 5))
+    return Checkpoint(7, of.state_dict(), {"state": {}, "param_groups": []}, torch.zeros(0, 2, 5))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -40,6 +42,27 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path, where: int) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(RunError, match="damaged"):
         checkpoint.read(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": "7"},
+        {"stage": [1, 2]},
+        {"optimizer": 3},
+        {"tracked": torch.zeros(2, 5)},
+        {"predictions": {"probs": 3}},
+        {"unknown": 1},
+    ],
+)
+def test_a_right_seal_on_other_content(tmp_path: Path, change: dict[str, object]) -> None:
+    """The seal says that nothing was changed since, not that it is a checkpoint."""
+    content = io.BytesIO()
+    torch.save(vars(kept(stage())) | change, content)
+    seal = hashlib.sha256(content.getvalue()).digest()
+    (tmp_path / "train.pt").write_bytes(seal + content.getvalue())
+    with pytest.raises(RunError, match="is damaged"):
+        checkpoint.read(tmp_path / "train.pt")
 
 
 def test_another_network_is_refused(tmp_path: Path) -> None:

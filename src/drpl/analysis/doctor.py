@@ -1,7 +1,6 @@
 """Examine a data set before hours of training: what is in it, what is odd, what it takes."""
 
-import hashlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,6 +11,14 @@ import torch
 
 from drpl.analysis.findings import Findings, look_over
 from drpl.config.compose import PRESETS
+from drpl.data.conflicts import (
+    Marks,
+    find_leaks,
+    find_two_labels,
+    group_copies,
+    list_some,
+    mark_pixels,
+)
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.decoding import open_file
 from drpl.encoders.lite import find_weights
@@ -21,7 +28,6 @@ from drpl.runs.dry_run import Plan, Speeds, dry_run
 from drpl.runs.experiment import Experiment
 
 FEW = 20  # images of a class below which it can hardly be learnt
-SOME = 5  # examples named for each finding
 ENCODER = "lite0"  # that is recommended
 
 
@@ -62,10 +68,11 @@ def examine(
     count = sum(len(part) for part in (train, test, data.outside) if part)
     size = prod(train.images.shape) * (1 if len(train.images.shape) == 3 else 4)
     facts.append(("memory", f"{count * size / 2**20:.1f} MiB of pixels"))
-    hashes = _hash_images(train)
-    warnings = [*data.notes, *_find_small_classes(train), *_find_duplicates(train, hashes)]
+    marks = mark_pixels(train)
+    warnings = [*data.notes, *_find_small_classes(train), *find_two_labels(train, marks)]
+    warnings += _find_copies(train, marks)
     if test:
-        warnings += _find_leaks(hashes, test)
+        warnings += find_leaks(marks, test, mark_pixels(test))
     else:
         warnings.append("there is no test part: accuracy will not be known")
     findings = look_over(data) if data.encoding or train.pictures else None
@@ -74,6 +81,7 @@ def examine(
         warnings += findings.list_warnings()
     elif len(train.images.shape) == 3:
         facts.append(("not done", _explain_missing()))
+    warnings = list(dict.fromkeys(warnings))  # some are noted as data are read
     return Examination(facts, warnings, dict(_estimate_times(data, presets)), findings)
 
 
@@ -127,54 +135,19 @@ def _find_small_classes(dataset: Dataset) -> Iterator[str]:
     counts = _count_classes(dataset)
     small = [name for name, count in counts.items() if count < FEW]
     if small:
-        yield f"{len(small)} classes have fewer than {FEW} images: {_list_some(small)}"
+        yield f"{len(small)} classes have fewer than {FEW} images: {list_some(small)}"
     if max(counts.values()) > 10 * max(1, min(counts.values())):
         least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield f"classes are uneven: {least!r} has {counts[least]} images, {most!r} {counts[most]}"
 
 
-def _hash_images(dataset: Dataset) -> list[bytes]:
-    """A digest of every image's pixels."""
-    hashes = []
-    for part in torch.arange(len(dataset)).split(1024):
-        rows = dataset.images.load(part).cpu().contiguous().numpy()
-        hashes += [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-    return hashes
-
-
-def _find_duplicates(dataset: Dataset, hashes: Sequence[bytes]) -> Iterator[str]:
-    """Images that are there twice; with two labels, one of them is wrong for sure."""
-    groups: dict[bytes, list[int]] = defaultdict(list)
-    for i, mark in enumerate(hashes):
-        groups[mark].append(i)
-    doubled = [group for group in groups.values() if len(group) > 1]
-    torn = [group for group in doubled if len(set(dataset.labels[group].tolist())) > 1]
-    if torn:
-        pairs = [" = ".join(_name_image(dataset, i) for i in group[:2]) for group in torn]
-        yield f"{len(torn)} images are there twice under different labels: {_list_some(pairs)}"
-    if len(doubled) > len(torn):
-        alike = sum(len(group) - 1 for group in doubled if group not in torn)
-        yield f"{alike} images are exact copies of others with the same label"
-
-
-def _find_leaks(train: Sequence[bytes], test: Dataset) -> Iterator[str]:
-    """Test images that are in the training part as well."""
-    known = set(train)
-    both = [i for i, mark in enumerate(_hash_images(test)) if mark in known]
-    if both:
-        names = _list_some([_name_image(test, i) for i in both])
-        yield f"{len(both)} test images are in the training part too: {names}"
-
-
-def _name_image(dataset: Dataset, i: int) -> str:
-    """An image by its path or number, and its label."""
-    name = dataset.paths[i] if dataset.paths else f"image {i}"
-    return f"{name} ({dataset.classes[int(dataset.labels[i])]})"
-
-
-def _list_some(names: Sequence[str]) -> str:
-    """The first few."""
-    return ", ".join(names[:SOME]) + (", ..." if len(names) > SOME else "")
+def _find_copies(dataset: Dataset, marks: Marks) -> Iterator[str]:
+    """Images that are there twice under one label."""
+    groups = group_copies(marks)
+    alike = [g for g in groups if len(set(dataset.labels[g].tolist())) == 1]
+    if alike:
+        count = sum(len(group) - 1 for group in alike)
+        yield f"{count} images are exact copies of others with the same label"
 
 
 def _estimate_times(data: DatasetSplits, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:

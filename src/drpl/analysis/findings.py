@@ -15,7 +15,7 @@ from drpl.analysis.encoded import EncodedImages
 from drpl.analysis.outliers import Neighbourhood, look_around
 from drpl.data.dataset import DatasetSplits
 from drpl.errors import DataError
-from drpl.files import write_atomic
+from drpl.files import format_table, write_atomic
 
 DUPLICATES, OUTLIERS = "duplicates.csv", "outliers.csv"
 SOME = 5  # examples named for each finding
@@ -164,5 +164,4 @@ def _list_some(names: Sequence[str]) -> str:
 
 def _write_table(path: Path, table: pd.DataFrame) -> None:
     # All texts in quotes: a name may hold any sign.
-    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    write_atomic(path, text)
+    write_atomic(path, format_table(table, quoting=csv.QUOTE_NONNUMERIC))

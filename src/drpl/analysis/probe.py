@@ -31,6 +31,7 @@ from drpl.report.table import describe_cell, to_csv
 from drpl.runs import model as models
 from drpl.runs.folder import Result
 from drpl.runs.model import Model
+from drpl.runs.records import ModelRecord
 
 STRENGTH = 0.1  # C of the logistic regression: scikit-learn's inverse weight of its penalty
 STEPS = 1000  # of its solver, at most
@@ -92,7 +93,7 @@ def probe(
     tasks: list[Task] = []
     blank: dict[Any, list[Row]] = {}  # an untrained network for each kind that there is
     for result in results:
-        about = read_json(result.folder / "model.json")
+        about = read_json(result.folder / "model.json", ModelRecord)
         own = network if about["network"] == CUSTOM else None
         model = models.load(result.folder, own)
         tasks.append(make_task(model.shape))

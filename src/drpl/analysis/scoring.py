@@ -14,7 +14,7 @@ from drpl.detection import metrics
 from drpl.detection.detectors import Detector, keep_labels
 from drpl.detection.evidence import Evidence
 from drpl.errors import ConfigError, DrplError, RunError
-from drpl.files import explain_read_errors, read_arrays, write_atomic
+from drpl.files import explain_read_errors, format_table, read_arrays, write_atomic
 from drpl.registry import DETECTORS, find
 from drpl.runs.folder import Result
 
@@ -124,5 +124,4 @@ def _write_scores(run: Result, columns: dict[str, NDArray[Any]]) -> None:
     """`scores.csv`: a row for each sample, a column for each stage and detector."""
     with explain_read_errors(run.folder / "samples.csv"):
         table = run.samples[["id", "path", "given_label"]].assign(**columns)
-    text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomic(run.folder / "scores.csv", text)
+    write_atomic(run.folder / "scores.csv", format_table(table))

@@ -15,11 +15,18 @@ from drpl.cleaning.correct import Correction
 from drpl.cleaning.folder import CleanedFolder, format_csv
 from drpl.data.sources import load
 from drpl.errors import ConfigError, DataError, RunError, StorageError
-from drpl.files import explain_write_errors, read_json, write_if_changed
+from drpl.files import (
+    LOCK,
+    check_apart,
+    explain_write_errors,
+    lock_folder,
+    read_json,
+    write_if_changed,
+)
 from drpl.registry import DATASETS
 
 MARK = "applied.json"  # says that a folder was written here, and from what
-RECORDS = (MARK, "dropped.csv", "audit.csv")
+RECORDS = (MARK, "dropped.csv", "audit.csv", LOCK)
 LONGEST = 255  # bytes of a file's name
 COARSE = 2  # seconds: some disks keep a file's time no better
 
@@ -45,6 +52,17 @@ def write(correction: Correction, out: Path, *, links: bool = False) -> AppliedD
     cleaned = correction.cleaned
     if not len(correction.labels):
         raise DataError("every image would be dropped; nothing would be left to train on")
+    if cleaned.root and not cleaned.is_list:
+        check_apart(out, cleaned.root)
+    if out.exists() and not out.is_dir():
+        raise StorageError(f"{out} is a file; choose another name for the folder")
+    with lock_folder(out):
+        return _write(correction, out, links=links)
+
+
+def _write(correction: Correction, out: Path, *, links: bool) -> AppliedData:
+    """The same in a folder that nobody else writes into."""
+    cleaned = correction.cleaned
     notes = [
         f"no image is left in class {name!r}; it is no class any more"
         for name in correction.find_emptied()
@@ -54,10 +72,6 @@ def write(correction: Correction, out: Path, *, links: bool = False) -> AppliedD
             raise ConfigError(f"the images of {cleaned.source} are no files; leave --links out")
         trainable = _write_arrays(correction, out)
     else:
-        if not cleaned.is_list and out.resolve().is_relative_to(cleaned.root.resolve()):
-            raise StorageError(
-                f"{out} is inside the data set {cleaned.root}; choose another folder"
-            )
         files = _list_files(correction)
         trainable = (_write_links if links else _write_list)(cleaned, files, out)
         if cleaned.source.partition(":")[0] in DATASETS:
@@ -102,10 +116,10 @@ def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
         table = read_columns(source)
         rows = zip(table["path"], table["label"], table["split"], strict=True)
         yield from (row for row in rows if row[2] != "train")
-    elif (root / "train").is_dir():
-        from drpl.data.readers.folder import TEST_NAMES, list_labelled
+    elif root.is_dir():
+        from drpl.data.readers.folder import find_parts, list_labelled
 
-        part = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
+        _, part, _ = find_parts(root)
         if part:
             names, labels = list_labelled(part, cleaned.classes, root)
             for name, label in zip(names, labels.tolist(), strict=True):
@@ -238,15 +252,12 @@ def _write_arrays(correction: Correction, out: Path) -> Path:
 def _claim(out: Path, kind: str, cleaned: CleanedFolder) -> None:
     """Take a folder, or say that it holds something else."""
     wanted = {"kind": kind, "samples": cleaned.fingerprint}
-    if out.exists():
-        if not out.is_dir():
-            raise StorageError(f"{out} is a file; choose another name for the folder")
-        found = None
-        with contextlib.suppress(RunError):
-            found = read_json(out / MARK)
-        if found != wanted and any(not path.name.startswith(".") for path in out.iterdir()):
-            raise StorageError(
-                f"{out} holds something else than {kind} made from {cleaned.folder}; "
-                "choose another folder"
-            )
+    found = None
+    with contextlib.suppress(RunError):
+        found = read_json(out / MARK)
+    if found != wanted and any(not path.name.startswith(".") for path in out.iterdir()):
+        raise StorageError(
+            f"{out} holds something else than {kind} made from {cleaned.folder}; "
+            "choose another folder"
+        )
     write_if_changed(out / MARK, json.dumps(wanted, indent=2) + "\n")

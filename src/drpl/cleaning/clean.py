@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 
 from drpl.cleaning import tables
+from drpl.cleaning.claim import PLAN, check_claim, describe_data
 from drpl.cleaning.doubts import find_doubts
 from drpl.cleaning.estimate import Rate
 from drpl.cleaning.findings import (
@@ -40,8 +41,9 @@ from drpl.cleaning.folder import (
 )
 from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
-from drpl.cleaning.plan import Choice, fit_budget, parse_duration
+from drpl.cleaning.plan import FEWEST, Choice, fit_budget, parse_duration
 from drpl.cleaning.planted import plant
+from drpl.cleaning.records import CleanRecord
 from drpl.cleaning.reliability import build_trust
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.carry_over import Earlier, carry_over, read_earlier
@@ -51,15 +53,13 @@ from drpl.cleaning.summary import summarize
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.detection.left_out import Load, predict_left_out
-from drpl.errors import RunError
-from drpl.files import read_json, write_atomic, write_json
+from drpl.errors import DataError, RunError
+from drpl.files import check_apart, lock_folder, read_json, write_atomic, write_json
 from drpl.report.page import report
 from drpl.runs.display import Display, duration
 from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
 from drpl.runs.folder import Result
-
-PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -109,18 +109,25 @@ def clean(
     """
     folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
     earlier = read_earlier(decisions) if decisions else None
+    options = read_options or ReadOptions()
+    check_apart(folder, data if isinstance(data, str) else None)
+    about = describe_data(data, features, options)
+    if unknown := check_claim(folder, about):
+        with Display(quiet=quiet) as display:
+            display.note(unknown)
     if (folder / "clean.json").exists():
         if earlier:
             _take_over(folder, earlier, quiet=quiet)
         return _load_finished(folder, seed, repeats)
-    choice = _choose(data, folder, read_options or ReadOptions(), asked)
-    runs = []
-    for k, experiment in enumerate(choice.build_all(seed)):
-        place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-        result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
-        runs.append((result, judge(place, experiment, choose_device(device))))
-    source = data if isinstance(data, str) else choice.data.name
-    found = _write_results(folder, source, choice, runs, seed)
+    with lock_folder(folder):
+        choice = _choose(data, folder, options, asked, about)
+        runs = []
+        for k, experiment in enumerate(choice.build_all(seed)):
+            place = folder / "repeats" / f"seed-{seed + k}" if k else folder
+            result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
+            runs.append((result, judge(place, experiment, choose_device(device))))
+        source = data if isinstance(data, str) else choice.data.name
+        found = _write_results(folder, source, choice, runs, seed)
     if earlier:
         _take_over(folder, earlier, quiet=quiet)
     return found
@@ -137,7 +144,9 @@ class _Asked:
     quiet: bool
 
 
-def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) -> Choice:
+def _choose(
+    data: AnyData, folder: Path, options: ReadOptions, asked: _Asked, about: dict[str, Any]
+) -> Choice:
     """The data and the settings that suit them and the time, reported to the user, and kept."""
     began = time.monotonic()
     with Display(quiet=asked.quiet) as display:
@@ -146,16 +155,18 @@ def _choose(data: AnyData, folder: Path, options: ReadOptions, asked: _Asked) ->
             kept = Choice.load(folder / PLAN, data, options)
             return replace(kept, seeds=asked.repeats or kept.seeds)
         found = represent(data, asked.features, options, asked.seconds)
+        if (count := len(found.data.train)) < FEWEST:
+            raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
         left = asked.seconds - (time.monotonic() - began)
         choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
         copied, skipped = choose_copies(found.data, asked.seconds)
         notes = (*found.notes, skipped) if skipped else found.notes
         choice = replace(choice, notes=notes, copied=copied)
-        display.notes(notes)
+        display.notes((*notes, *choice.list_doubts()))
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
-    choice.save(folder / PLAN)
+    choice.save(folder / PLAN, about)
     return choice
 
 
@@ -168,7 +179,7 @@ def _take_over(folder: Path, earlier: Earlier, *, quiet: bool) -> None:
 
 def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
     """What an earlier call found, if it was asked the same."""
-    figures = read_json(folder / "clean.json")
+    figures = read_json(folder / "clean.json", CleanRecord)
     for name, asked in (("seed", seed), ("repeats", repeats or figures["repeats"])):
         if figures[name] != asked:
             raise RunError(
@@ -185,9 +196,9 @@ def _write_results(
     train, load = choice.data.train, _read_vectors(choice.data)
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
     merged = merge([judgement for _, judgement in runs], left_out)
-    batch = choice.compose().final_schedule.batch_size
-    doubts = find_doubts(merged, [run for run, _ in runs], batch, pixels=left_out is None)
-    merged = doubts.widen(merged)
+    early = choice.list_doubts()
+    doubts = find_doubts(merged, [run for run, _ in runs], early, pixels=left_out is None)
+    merged = replace(merged, unsure=doubts.on_rate)
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)

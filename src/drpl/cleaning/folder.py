@@ -12,8 +12,16 @@ from typing import Any
 
 import pandas as pd
 
+from drpl.cleaning.records import AboutRecord
 from drpl.errors import RunError
-from drpl.files import digest, read_json, write_atomic, write_json
+from drpl.files import (
+    digest,
+    quote_formula,
+    read_json,
+    unquote_formulas,
+    write_atomic,
+    write_json,
+)
 
 VERDICTS = ("mislabelled", "outside", "ambiguous")  # outside: it shows none of the classes
 SAMPLES = {
@@ -185,15 +193,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise RunError(
             f"{folder} has no data.json; make the folder with: drpl clean DATA -o {folder}"
         )
-    about = read_json(path)
-    try:
-        texts = [about["source"], about["root"] or "", about.get("time") or "", *about["classes"]]
-        whole = all(isinstance(text, str) for text in texts) and len(about["classes"]) > 1
-    except (KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise RunError(f"{path} is damaged: wanted are the texts source and root, and classes")
-    return about
+    return read_json(path, AboutRecord)
 
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
@@ -223,7 +223,8 @@ def _read_columns(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
         raise RunError(f"there is no {path}; make the folder with `drpl clean`") from None
     except (OSError, ValueError) as error:  # pandas' errors of parsing are ValueErrors
         raise RunError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
-    return table[list(columns)]
+    texts = [name for name, kind in columns.items() if kind is str]
+    return unquote_formulas(table[list(columns)], texts)
 
 
 def write_issues(folder: Path, issues: pd.DataFrame, name: str = "issues.csv") -> None:
@@ -248,7 +249,8 @@ def format_csv(rows: Iterable[Sequence[object]]) -> str:
     careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
         # Older versions of the module leave a lone carriage return without quotes.
-        (careful if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+        cells = [quote_formula(cell) for cell in row]
+        (careful if any("\r" in str(cell) for cell in row) else plain).writerow(cells)
     return text.getvalue()
 
 

@@ -9,7 +9,7 @@ none shows in how sure the networks are and in how far it lies, in the features 
 images that nobody doubts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ class Judgement:
     features: Tensor  # [N, F] of unit length
     losses: Tensor  # [N] against the given labels
     scores: Tensor  # [N, C] of the classes, that the noise model goes by
+    unsure: bool = False  # whether too little was learnt to exclude that every label is right
 
     @cached_property
     def probs(self) -> Tensor:
@@ -72,7 +73,8 @@ class Judgement:
     @cached_property
     def rate(self) -> Rate:
         """The share of wrong labels."""
-        return estimate_rate(self.noise)
+        rate = estimate_rate(self.noise)
+        return replace(rate, low=0.0) if self.unsure else rate
 
     @cached_property
     def order(self) -> Tensor:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import adaptive_avg_pool2d
 
+from drpl.cleaning.records import PlanRecord
 from drpl.cleaning.representation import NONE, represent
 from drpl.config.compose import merge, parse_settings
 from drpl.config.from_data import choose_batch_size, find_schedules
@@ -45,6 +47,9 @@ UNEQUAL = 3  # times as many samples in the largest class as in the smallest
 SHOWN = 2000  # images that are looked at to tell left from right
 SEEDS = 5  # that vectors are trained with at most: more add little
 HARMFUL = 0.65  # share of mirrored images that are recognised: above it mirroring harms
+USEFUL = {"images": 300, "vectors": 100}  # steps below which networks have hardly learnt
+SCARCE = 5  # images of a class below which they cannot
+FEWEST = 10  # images in all that there must be
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 Settings = Mapping[str, Any]  # nested, as in a preset file
@@ -103,18 +108,42 @@ class Choice:
             parts.append("the encoder fine-tuned")
         return ", ".join(parts)
 
-    def save(self, path: Path) -> None:
-        """Keep the choice, so that a stopped call goes on with it."""
+    def count_steps(self) -> int:
+        """Batches that a network learns from, of all stages together."""
+        count = len(self.data.train)
+        schedules = list_schedules(self.compose()).values()
+        return sum(one.epochs * ceil(count / one.batch_size) for one in schedules)
+
+    def list_doubts(self) -> list[str]:
+        """Why too little may be learnt to believe what is found."""
+        doubts, train = [], self.data.train
+        useful = USEFUL["vectors" if len(train.images.shape) == 1 else "images"]
+        if (steps := self.count_steps()) < useful:
+            doubts.append(
+                f"the networks learn in {steps:,} steps only, where {useful} or more are of use: "
+                "what they have not learnt looks like wrong labels; give them more time (--budget) "
+                "or more images"
+            )
+        counts = torch.bincount(train.labels, minlength=len(train.classes))
+        if few := int((counts < SCARCE).sum()):
+            doubts.append(
+                f"{few:,} of {len(counts):,} classes have fewer than {SCARCE} images: too few to "
+                "tell a wrong label from a rare one"
+            )
+        return doubts
+
+    def save(self, path: Path, about: Mapping[str, Any] | None = None) -> None:
+        """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
         shape, made = self.data.train.images.shape, self.data.encoding
         side = shape[1] if len(shape) == 3 else None
         plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
         more = {"encoding": made and asdict(made), "notes": self.notes, "tuned": self.tuned}
-        write_json(path, {**plan, **more, "copied": self.copied})
+        write_json(path, {**plan, **more, "copied": self.copied, "data": about})
 
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
         """The choice that was kept, with the same data read as they were then."""
-        kept = read_json(path)
+        kept = read_json(path, PlanRecord)
         side, settings = kept["side"], kept["settings"]
         if isinstance(settings, list):  # before version 0.2 they were `a.b=c` texts
             settings = parse_settings(settings)

@@ -23,6 +23,7 @@ from drpl.noise.transition import transition_matrix
 from drpl.report.noise_figure import draw_noise
 from drpl.report.table import to_csv
 from drpl.runs.folder import Result, write_samples
+from drpl.runs.records import ResultRecord
 
 PAIRS = 10  # confusions that are kept
 ENOUGH = 200  # samples of a class that its noise rate is estimated from
@@ -41,7 +42,7 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
         "flagged": run.issues.numpy(),
     }
     write_samples(folder, table, train.classes, train.paths)
-    summary = read_json(folder / "result.json") | {"flagged": int(run.issues.sum())}
+    summary = read_json(folder / "result.json", ResultRecord) | {"flagged": int(run.issues.sum())}
     if "wrong" in table:
         summary["detection"] = score(table["p_noisy"], ~table["flagged"], table["wrong"])
     write_json(folder / "result.json", summary)

@@ -29,10 +29,11 @@ def noise(
 ) -> None:
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.data.sources import load, with_ood
-    from drpl.files import write_atomic
+    from drpl.files import check_apart, write_atomic
     from drpl.noise.write import write_noisy
     from drpl.report.noise_figure import draw_noise
 
+    check_apart(out, data, ood)
     loaded = with_ood(load(data, read_options), ood)
     first, second = (
         Path(where) if where and Path(where).is_dir() else None for where in (data, ood)
@@ -110,7 +111,10 @@ def doctor(
     """
     from drpl.analysis import doctor as practice
     from drpl.data.sources import load
+    from drpl.files import check_apart
 
+    if out:
+        check_apart(out, data)
     if out and not read_options.features:
         raise ConfigError("--out is for what features tell; add --features lite0")
     read_options = replace(read_options, skip_broken=True)
@@ -139,9 +143,11 @@ def encode(
     """Write the vectors that a pretrained network makes of images."""
     from drpl.encoders.encode import check_ending, write_features
     from drpl.encoders.encode import encode as make_vectors
+    from drpl.files import check_apart
     from drpl.runs.display import Display
 
     check_ending(out)
+    check_apart(out, data)
     with stoppable(), Display(quiet=quiet) as display:
         # The vectors go from the store to the file; no more than a part is in memory.
         options = replace(read_options, engine=engine, progress=display.follow("encode"), memory=0)

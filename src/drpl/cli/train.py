@@ -110,12 +110,14 @@ def predict(
     """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
     from contextlib import nullcontext
 
+    from drpl.data.readers.folder import LeftOut, describe_left_out
     from drpl.data.readers.list import find_images
-    from drpl.files import open_atomic
+    from drpl.files import format_table, open_atomic
     from drpl.runs import model
     from drpl.runs.display import Display
 
-    trained, wanted = model.load(run), list(find_images(images))
+    left_out: LeftOut = {}
+    trained, wanted = model.load(run), list(find_images(images, left_out))
     batches, broken = model.classify(trained, wanted, batch), []
     silent = quiet or (out is None and sys.stdout.isatty())  # a bar would run through the table
     with (
@@ -124,12 +126,11 @@ def predict(
     ):
         shown = display.track("predict", len(wanted))
         for number, (table, unread) in enumerate(batches):
-            rows = table.to_csv(
-                index=False, header=number == 0, float_format="%.6g", lineterminator="\n"
-            )
-            file.write(rows.encode())
+            file.write(format_table(table, header=number == 0).encode())
             broken += unread
             shown.move(shown.done + len(table) + len(unread))
+    for note in describe_left_out(left_out):
+        typer.echo(f"note: {note}", err=True)
     for complaint in broken:
         typer.echo(f"cannot read {complaint}", err=True)
     if broken:

@@ -67,7 +67,7 @@ def parse_settings(texts: Iterable[str] | None) -> Tree:
     settings: Tree = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
-        if not equals or not key:
+        if not equals or not all(part.strip() for part in key.split(".")) or not text.isprintable():
             raise ConfigError(f"--set {text}: write key=value, for example --set relabel.begin=20")
         try:
             parsed = tomllib.loads(f"value = {value}")["value"]

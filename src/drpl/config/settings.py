@@ -9,7 +9,9 @@ LATER = ("pretrained", "frozen")
 class Settings(BaseModel):
     """A frozen record of settings; its fields are the only keys it accepts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class Common(Settings):
@@ -17,7 +19,7 @@ class Common(Settings):
 
     network: str = "auto"
     """A name from `drpl list networks`; auto suits the data."""
-    width: int = Field(default=64, gt=0)
+    width: int = Field(default=64, gt=0, le=4096)
     """Channels of the first stage; the paper's networks have 64."""
     pretrained: bool = False
     """Whether networks begin with pretrained weights, all but their classifiers: for lite0, lite2

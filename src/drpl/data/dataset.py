@@ -136,6 +136,15 @@ class Dataset:
         """Square images, `side` pixels wide and high; vectors stay as they are."""
         return replace(self, images=pixel_sources.resize(self.images, side))
 
+    def identify(self) -> str:
+        """A text that is another one for other images, labels, class names or truth."""
+        texts = [pixel_sources.identify(self.images), *self.classes]
+        tables = [self.labels]
+        if truth := self.truth:
+            tables += [truth.labels, truth.in_distribution.long(), truth.sources]
+        named = "\0".join(texts).encode(errors="surrogateescape")
+        return pixel_sources.hash_parts(named, *(table.numpy().tobytes() for table in tables))
+
     def check_names(self, names: Collection[str]) -> None:
         """Raise for the first name that no class has."""
         for name in names:

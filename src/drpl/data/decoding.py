@@ -1,9 +1,11 @@
 """From an image file to pixels of one size, and back to a picture."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 
 Pixels = NDArray[np.uint8]
 
+# The formats of photos, and no others: some of Pillow's start other programs, or are seldom tried.
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "AVIF", "HEIF")
 MOST_PIXELS = 100_000_000  # of an image that is read: 400 MB while it is decoded
-LARGE = 20_000_000  # pixels of an image that is decoded while no other such image is
+AT_ONCE = 40_000_000  # pixels of the images that threads decode together, unless one has more
+LARGE = 20_000_000  # pixels of an image that is converted in bands
 ORIENTATION = 0x0112  # of EXIF: how the camera was held
 BAND = 2_000_000  # pixels of it that are converted at once
-_one_large = Lock()
 
 
 def decode(path: str, size: int, channels: int) -> Pixels:
@@ -46,8 +50,21 @@ def load_thumbnail(path: Path | str, side: int) -> Image.Image:
 
 def open_file(path: Path | str) -> Image.Image:
     """An image of any size, of which no more than its first bytes are read yet."""
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+        raise DataError("it is no file, but a folder, a pipe or a device")  # reading could hang
     with _no_limit_of_pillow:
-        return Image.open(path)
+        return Image.open(path, formats=list_formats())
+
+
+@cache
+def list_formats() -> tuple[str, ...]:
+    """The formats that can be read here; HEIC where the package pillow-heif is."""
+    with suppress(ImportError):
+        from pillow_heif import register_heif_opener
+
+        register_heif_opener()
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 @contextmanager
@@ -61,9 +78,32 @@ def open_image(path: Path | str, side: int) -> Iterator[Image.Image]:
                 f"it has {pixels / 1e6:.0f} million pixels; at most {MOST_PIXELS / 1e6:.0f} "
                 "million are read"
             )
-        # Threads that decode a large image each would need many times the memory of one.
-        with _one_large if pixels > LARGE else nullcontext():
+        with _budget.take(pixels):
             yield file
+
+
+class _Budget:
+    """Threads that decode a large image each would need many times the memory of one."""
+
+    def __init__(self) -> None:
+        self.free, self.changed = AT_ONCE, Condition()
+
+    @contextmanager
+    def take(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room for so many."""
+        pixels = min(pixels, AT_ONCE)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= pixels)
+            self.free -= pixels
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += pixels
+                self.changed.notify_all()
+
+
+_budget = _Budget()
 
 
 class _NoLimitOfPillow:
@@ -100,12 +140,12 @@ def shrink(file: Image.Image, across: int, down: int) -> Image.Image:
         return file
     across, down = max(1, across), max(1, down)
     width, height = file.size
-    deep = file.mode.startswith("I") and np.max(file.getextrema()) > 255
+    brightest = find_top(file)
     rows = max(1, BAND // (width * down)) * down
     small: Image.Image | None = None
     for top in range(0, height, rows):
         band = file.crop((0, top, width, min(top + rows, height)))
-        flat = flatten(band, deep).reduce((across, down))
+        flat = flatten(band, brightest).reduce((across, down))
         small = small or Image.new(flat.mode, (flat.width, -(-height // down)))
         small.paste(flat, (0, top // down))
     assert small is not None  # noqa: S101  an image has rows
@@ -139,24 +179,43 @@ def read_header(path: str) -> tuple[int, bool]:
 
 def upright(file: Image.Image) -> Image.Image:
     """The first frame, turned as its camera meant it, in 8 bits, on white where transparent."""
-    ImageOps.exif_transpose(file, in_place=True)
+    with suppress(Exception):  # a viewer shows an image whose remarks are damaged, too
+        ImageOps.exif_transpose(file, in_place=True)
     return flatten(file)
 
 
-def flatten(file: Image.Image, deep: bool | None = None) -> Image.Image:
+def find_top(file: Image.Image) -> float | None:
+    """The largest value of an image of more than 8 bits."""
+    if not file.mode.startswith(("I", "F")):
+        return None
+    return float(np.nanmax(np.nan_to_num(file.getextrema(), posinf=255, neginf=0)))
+
+
+def flatten(file: Image.Image, top: float | None = None) -> Image.Image:
     """In 8 bits, grey or RGB, on white where transparent.
 
-    `deep` says of a part of an image whether the whole uses more than 8 of its 16 bits.
+    `top` is the largest value of the whole image, if this is a part of one with more than 8 bits.
     """
-    if file.mode.startswith("I"):  # 16 bits (PNG, TIFF)
-        values: NDArray[Any] = np.asarray(file).astype(np.int64)
-        deep = values.max() > 255 if deep is None else deep
-        return Image.fromarray((values >> 8 if deep else values).clip(0, 255).astype(np.uint8))
+    if file.mode.startswith(("I", "F")):  # 16 or 32 bits, or floats (PNG, TIFF)
+        return Image.fromarray(_scale(np.asarray(file), find_top(file) if top is None else top))
     if file.has_transparency_data:
         image = file.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image).convert("RGB")
     return file if file.mode in ("L", "RGB") else file.convert("L" if is_grey(file) else "RGB")
+
+
+def _scale(values: NDArray[Any], top: float | None) -> Pixels:
+    """Values in 8 bits: floats up to 1 fill them, as do 16 bits; what needs more, up to `top`."""
+    top = top or 0.0
+    if values.dtype.kind == "f":
+        values = np.nan_to_num(values, posinf=top, neginf=0)
+        if top <= 1:
+            values, top = values * 255, 255.0
+    if top > 65535:
+        values, top = values * (255 / top), 255.0
+    whole = np.rint(values).clip(0, 65535).astype(np.uint16)
+    return np.minimum(whole >> 8 if top > 255 else whole, 255).astype(np.uint8)
 
 
 def is_grey(image: Image.Image) -> bool:
@@ -168,5 +227,7 @@ def explain(error: Exception) -> str:
     """Pillow's complaint, so that a user understands it."""
     text = str(error)
     if "cannot identify" in text:
+        if text.rstrip("'").lower().endswith((".heic", ".heif")):
+            return "HEIC needs the package pillow-heif, which is not here; install it or use JPEG"
         return "it is not an image that can be read"
     return text.splitlines()[0] if text else type(error).__name__

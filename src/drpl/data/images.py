@@ -21,10 +21,17 @@ from torch.nn.functional import interpolate
 
 from drpl.data.decoding import Pixels, decode, explain
 from drpl.errors import DataError
+from drpl.files import make_printable
 
 THREADS = 8  # decoding waits on disks as much as on cores
 PART = 512  # images that are decoded before the next ones are begun
 LUMA = (0.299, 0.587, 0.114)  # the weights of Pillow's conversion to grey
+
+SMALL = 64 * 2**20  # bytes of files whose contents are all compared when a run goes on
+MANY = 5_000  # files that are
+SAMPLED = 256  # files of more, and bytes of each, that are
+LOOKED_AT = 2**20
+HASHED = 4096  # images of others that are at once
 
 T = TypeVar("T")
 Broken = dict[int, str]  # index of a file -> its path and what is wrong with it
@@ -43,13 +50,26 @@ class Images(Protocol):
         ...
 
 
+class Source(Protocol):
+    """What images were made of."""
+
+    @property
+    def digest(self) -> str:
+        """Another text for other content."""
+        ...
+
+
+Lineage = tuple[tuple[Source, ...], Tensor]  # rows [N], counted through the sources
+
+
 class TensorImages:
     """Images in memory: loading is indexing."""
 
     ahead = 0
 
-    def __init__(self, pixels: Tensor) -> None:
+    def __init__(self, pixels: Tensor, made_of: Lineage | None = None) -> None:
         self.pixels, self.shape = pixels, tuple(pixels.shape[1:])
+        self.made_of = made_of  # files, for example; None: they are their own source
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -102,7 +122,7 @@ class FileImages:
         except MemoryError:
             raise
         except Exception as error:  # a damaged file makes decoders raise almost anything
-            return f"{path}: {explain(error)}"
+            return f"{make_printable(path)}: {explain(error)}"
         return None
 
 
@@ -129,6 +149,23 @@ class FileStates:
         hashed = hashlib.sha256(self.states.tobytes())
         for name in self.names:
             hashed.update(os.fsencode(name) + b"\0")
+        return hashed.hexdigest()
+
+    @cached_property
+    def digest(self) -> str:
+        """Another text for other names or contents.
+
+        Many files are told apart by all sizes and times and by the contents of some; few by all
+        contents, so that a copy of them counts as the same.
+        """
+        count, sizes = len(self.names), self.states[:, 0]
+        few = count <= MANY and int(sizes.clip(0).sum()) <= SMALL
+        hashed = hashlib.blake2b((sizes if few else self.states).tobytes(), digest_size=8)
+        for name in self.names:
+            hashed.update(os.fsencode(name) + b"\0")
+        for i in range(count) if few else np.linspace(0, count - 1, SAMPLED).astype(int).tolist():
+            path = os.path.join(self.root, self.names[i])  # noqa: PTH118
+            hashed.update(_read_start(path, SMALL if few else LOOKED_AT))
         return hashed.hexdigest()
 
     def check(self, index: NDArray[Any]) -> None:
@@ -276,7 +313,8 @@ def list_files(images: Images, index: Tensor) -> list[str] | None:
 def select(images: Images, index: Tensor) -> Images:
     """The images at `index`; those in memory stay there as one tensor."""
     if isinstance(images, TensorImages):
-        return TensorImages(images.load(index))
+        made_of = images.made_of and (images.made_of[0], images.made_of[1][index.cpu()])
+        return TensorImages(images.load(index), made_of)
     if isinstance(images, ComposedImages):
         return ComposedImages(images.sources, images.rows[index], images.shape)
     return ComposedImages((images,), index)
@@ -308,7 +346,8 @@ def _hold_like(composed: Images, images: Images) -> Images:
     if not isinstance(images, TensorImages):
         return composed
     parts = torch.arange(len(composed)).split(1000)
-    return TensorImages(torch.cat([composed.load(part) for part in parts]))
+    made_of = trace(composed) if images.made_of else None
+    return TensorImages(torch.cat([composed.load(part) for part in parts]), made_of)
 
 
 def concat(first: Images, second: Images) -> Images:
@@ -322,6 +361,70 @@ def replace_rows(images: Images, rows: Tensor, others: Images, other_rows: Tenso
     every = torch.arange(len(images))
     every[rows] = len(images) + other_rows
     return _hold_like(ComposedImages((images, fit(others, images.shape)), every), images)
+
+
+def trace(images: Images) -> Lineage:
+    """Of what sources images were made, and which rows of them they are.
+
+    The same files give the same answer wherever their pixels are kept.
+    """
+    own = torch.arange(len(images))
+    if isinstance(images, ComposedImages):
+        found = [trace(source) for source in images.sources]
+        if len(found) == 1:
+            return found[0][0], found[0][1][images.rows]
+        return tuple(_Part(*one) for one in found), images.rows
+    if isinstance(images, FileImages):
+        return (FileStates(Path(images.root), images.paths),), own
+    if isinstance(images, PackedImages) and images.files:
+        return (images.files,), own
+    made_of: Lineage | None = getattr(images, "made_of", None)
+    return made_of or ((_Content(images),), own)
+
+
+def identify(images: Images) -> str:
+    """A text that is another one for other images."""
+    return _Part(*trace(images)).digest
+
+
+class _Part:
+    """Rows of sources."""
+
+    def __init__(self, sources: tuple[Source, ...], rows: Tensor) -> None:
+        texts = [source.digest.encode() for source in sources]
+        self.digest = hash_parts(*texts, rows.numpy().tobytes())
+
+
+class _Content:
+    """Images that were made in memory, or whose files nobody knows any more."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+
+    @cached_property
+    def digest(self) -> str:
+        """That of every value."""
+        hashed = hashlib.blake2b(digest_size=8)
+        for part in torch.arange(len(self.images)).split(HASHED):
+            hashed.update(self.images.load(part).cpu().contiguous().numpy().ravel().data)
+        return hashed.hexdigest()
+
+
+def hash_parts(*parts: Any) -> str:
+    """16 signs that are others for other bytes."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        hashed.update(part)
+    return hashed.hexdigest()
+
+
+def _read_start(path: str, most: int) -> bytes:
+    """The first bytes of a file; none where it cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(most)
+    except OSError:
+        return b""
 
 
 def read_state(path: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ import zipfile
 from array import array
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from glob import escape
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -41,7 +42,7 @@ from drpl.data.images import (
 )
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
-from drpl.files import digest, open_atomic, write_arrays
+from drpl.files import digest, open_atomic, remove_partials, write_arrays
 
 CACHE = Path(".drpl-cache")
 MARK = b"drplimg2"  # another number when files are decoded to other pixels
@@ -69,19 +70,19 @@ def hold(
     """
     if read_options.lazy:  # whoever reads them finds the broken ones
         return FileImages(names, read_options.size or LARGEST, 3, root), {}
-    way = read_options.hold
+    way, files = read_options.hold, FileStates(root, names)
     found: tuple[Images, Broken] | None = None
     if way in ("auto", "cache"):
         path = _cache_path(root, read_options, f"{part}.images", shape)
-        files = FileStates(root, names)
         found = open_packed(path, files.fingerprint, files)
         if found and way == "auto" and fits(found[0], read_options):
-            found = TensorImages(found[0].load(torch.arange(len(found[0])))), found[1]
+            every = torch.arange(len(found[0]))
+            found = TensorImages(found[0].load(every), ((files,), every)), found[1]
     if not found:
         channels, side, _ = shape or suit_shape(root, names, read_options.size)
         source = FileImages(names, side, channels, root)
         if way == "memory" or (way == "auto" and fits(source, read_options)):
-            found = _decode_all(source)
+            found = _decode_all(source, files)
         else:
             found = _try_all(source) if way == "files" else _pack(path, files, source)
     check_broken(found[1], len(names), read_options)
@@ -99,7 +100,7 @@ def check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
         )
 
 
-def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
+def _decode_all(source: FileImages, files: FileStates) -> tuple[TensorImages, Broken]:
     """All of them in memory, decoded once."""
     pixels = torch.empty(len(source), *source.shape, dtype=torch.uint8)
     filled, broken = 0, Broken()
@@ -107,7 +108,7 @@ def _decode_all(source: FileImages) -> tuple[TensorImages, Broken]:
         pixels[filled : filled + len(whole)] = whole
         filled += len(whole)
         broken |= bad
-    return TensorImages(pixels[:filled]), broken
+    return TensorImages(pixels[:filled], ((files,), torch.arange(filled))), broken
 
 
 def _try_all(source: FileImages) -> tuple[Images, Broken]:
@@ -199,6 +200,7 @@ def _pack(path: Path, files: FileStates, source: FileImages) -> tuple[PackedImag
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         if not open_packed(path, key):
+            remove_partials(path.parent, f"{escape(path.name)}.*")
             write_packed(path, key, source.shape, source.attempt_all())
         if whole := open_packed(path, key, files):
             return whole
@@ -232,9 +234,11 @@ def save_snapshot(
     for name, part in zip(PARTS, (data.train, data.test), strict=True):
         if part is None:
             continue
-        if data.notes or not isinstance(part.images, PackedImages) or not part.images.files:
+        if not isinstance(part.images, PackedImages) or not part.images.files:
             return
         files = part.images.files
+        if len(files.names) != len(part):  # some could not be read
+            return
         tables[f"{name}_labels"], tables[f"{name}_states"] = part.labels.numpy(), files.states
         tables[f"{name}_packed"] = np.array([part.images.path.name, files.fingerprint])
         tables[f"{name}_names"] = _pack_names(files.names)
@@ -243,6 +247,7 @@ def save_snapshot(
         "folders": _pack_names(folders),
         "times": np.array([read_state(folder)[1] for folder in folders]),
         "classes": np.array(data.train.classes),
+        "notes": np.array(data.notes, dtype=np.str_),
         "scale": np.array([data.mean, data.std]),
     }
     path = _cache_path(root, read_options, "snapshot.npz")
@@ -259,7 +264,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
         folders = _unpack_names(tables["folders"])
         if any(read_state(f)[1] != t for f, t in zip(folders, tables["times"], strict=True)):
             return None
-        mean, std = tables["scale"].tolist()
+        (mean, std), notes = tables["scale"].tolist(), tuple(map(str, tables["notes"]))
         train = _open_part("train", tables, root, path)
         test = _open_part("test", tables, root, path) if "test_labels" in tables else None
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
@@ -267,7 +272,7 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
     parts = [part.images for part in (train, test) if part]
     if read_options.hold == "auto" and all(fits(images, read_options) for images in parts):
         return None
-    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std))
+    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std), notes=notes)
 
 
 def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset:

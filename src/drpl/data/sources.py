@@ -73,6 +73,7 @@ class ReadOptions:
 
 def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     """The data set of that name (or `name:variant`), or the one at that path."""
+    from drpl.data.conflicts import find_conflicts
     from drpl.data.dataset import Origin, check_every_class
     from drpl.data.locate import PLACES, locate
 
@@ -99,8 +100,15 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
         check_every_class(data.train.labels, data.train.classes)  # of what could be read
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
+    data = replace(data, notes=(*data.notes, *find_conflicts(data)))
     origin = Origin(what, replace(read_options, progress=None, engine="local", lazy=False))
     return replace(data, origin=origin)
+
+
+def check_source(what: str) -> None:
+    """Raise unless there is a data set of that name, or something to read at that path."""
+    if what.partition(":")[0] not in DATASETS:
+        _find_reader(Path(what))
 
 
 def with_ood(
@@ -134,6 +142,8 @@ def explain_data_errors(path: Path) -> Iterator[None]:
 
 def _find_reader(path: Path) -> str:
     """What reads the file or folder at a path, as `module:function`."""
+    if path == Path():
+        raise DataError("name a data set, a file or a folder; this folder is ./")
     if path.is_dir():
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):

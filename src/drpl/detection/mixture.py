@@ -96,6 +96,8 @@ class BetaMixture:
         """The M-step from the weighted sums of 1, x and x^2; None where a component vanished."""
         found = []
         for total, first, second in sums.tolist():  # clean, noisy
+            if total <= 0 or first <= 0:
+                return None
             m = first / total
             v = second / total - m**2
             a = m * (m * (1 - m) / v - 1) if v > 1e-12 else float("nan")

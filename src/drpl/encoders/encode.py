@@ -23,6 +23,7 @@ from drpl.data.images import (
     list_files,
     read_ahead,
     redecode,
+    trace,
 )
 from drpl.data.pixel_store import CACHE, check_broken, fits
 from drpl.data.sources import ReadOptions, load
@@ -126,9 +127,10 @@ class _Job:
         left = dataset.select(whole) if broken else dataset
         rows = [store.find([keys[i] for i in whole.tolist()]) for store, _ in self.stores]
         paths = [store.rows_path for store, _ in self.stores]
-        vectors: Images = StoredVectors(list(zip(paths, rows, strict=True)), self.encoder.dim)
+        made_of, sources = trace(left.images), list(zip(paths, rows, strict=True))
+        vectors: Images = StoredVectors(sources, self.encoder.dim, made_of)
         if fits(vectors, self.read_options):
-            vectors = TensorImages(vectors.load(torch.arange(len(vectors))))
+            vectors = TensorImages(vectors.load(torch.arange(len(vectors))), made_of)
         return replace(left, images=vectors, pictures=left.images)
 
     def _fill(self, images: Images, keys: list[bytes], missing: Tensor) -> dict[bytes, str]:

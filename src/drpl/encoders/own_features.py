@@ -13,6 +13,7 @@ from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import to_pixels
 from drpl.data.sources import explain_data_errors
 from drpl.errors import DataError
+from drpl.files import load_arrays
 
 ENDINGS = (".npz", ".npy")
 
@@ -30,9 +31,8 @@ def with_features(data: DatasetSplits, path: Path) -> DatasetSplits:
     """
     if not path.is_file():
         raise DataError(f"there is no file of features {path}")
-    with explain_data_errors(path), path.open("rb") as file:
-        found = np.load(file, allow_pickle=False)
-        arrays = {"x": found} if isinstance(found, np.ndarray) else dict(found)
+    with explain_data_errors(path):
+        arrays = load_arrays(path)
     if "x" not in arrays:
         raise DataError(f"{path} holds the arrays {', '.join(arrays)}; wanted is x, and x_test")
     train, test = _join(data.train, arrays, "", path), None

@@ -20,7 +20,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from drpl.data.images import ComposedImages, FileImages, Images, read_state
+from drpl.data.images import ComposedImages, FileImages, Images, Lineage, read_state
 from drpl.errors import DataError
 from drpl.files import explain_write_errors
 
@@ -89,8 +89,14 @@ class StoredVectors:
 
     ahead = 2
 
-    def __init__(self, sources: Sequence[tuple[Path, NDArray[np.int64]]], dim: int) -> None:
+    def __init__(
+        self,
+        sources: Sequence[tuple[Path, NDArray[np.int64]]],
+        dim: int,
+        made_of: Lineage | None = None,
+    ) -> None:
         self.rows = [rows for _, rows in sources]
+        self.made_of = made_of  # the images; which encoder it was is known elsewhere
         self.shape: tuple[int, ...] = (dim,)
         self._files = [path.open("rb", buffering=0) for path, _ in sources]
         self._lock = Lock()

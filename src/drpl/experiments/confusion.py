@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.errors import DataError, RunError
+from drpl.files import load_arrays
 from drpl.noise.confusion import Confusion, average_confusion, count_confusion
 from drpl.randomness import rng
 from drpl.runs import model
@@ -72,9 +72,9 @@ def _count_run(folder: Path, data: DatasetSplits) -> Confusion:
 def _count_file(path: Path, classes: Sequence[str]) -> Confusion:
     """The mistakes in an .npz file with `probs` [N, C], `labels` [N] and perhaps `classes` [C]."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            probs, labels = torch.from_numpy(file["probs"]), torch.from_numpy(file["labels"])
-            names = [str(name) for name in file["classes"]] if "classes" in file else classes
+        content = load_arrays(path)
+        probs, labels = torch.from_numpy(content["probs"]), torch.from_numpy(content["labels"])
+        names = [str(name) for name in content["classes"]] if "classes" in content else classes
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"cannot read arrays probs and labels from {path}: {error}; give an .npz file with "

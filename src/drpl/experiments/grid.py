@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import torch
-from filelock import FileLock
 from rich.console import Console
 
 from drpl.config.compose import Tree, default_preset, merge
 from drpl.data.dataset import DatasetSplits
-from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.sources import ReadOptions, check_source, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
 from drpl.experiments.executors import ENGINES
-from drpl.files import explain_write_errors, slugify, write_atomic, write_if_changed
+from drpl.files import check_apart, slugify, write_atomic, write_if_changed
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import tabulate_cells, tabulate_stages, to_csv, to_markdown
@@ -118,10 +117,14 @@ class Grid:
         """Raise for names and settings that do not exist before anything is trained."""
         if not self.list_cells():
             raise ConfigError("nothing to compare: give at least one method and one seed")
+        sources = [one for one in (self.data, self.ood) if isinstance(one, str)]
+        check_apart(self.out, *sources)
+        for source in sources:
+            check_source(source)
         if (engine := self.engine) not in ENGINES:
             raise ConfigError(f"unknown engine {engine!r}; {did_you_mean(engine, ENGINES)}")
-        for noise in filter(None, self.noises):
-            for kind, _ in parse_spec(noise):
+        for noise in self.noises:
+            for kind, _ in parse_spec(noise) if noise is not None else ():
                 find("noise", kind, NOISES)
         usual = [default_preset(self.data) if isinstance(self.data, str) else "small"]
         for method in dict.fromkeys(self.methods):
@@ -281,13 +284,10 @@ def _attempt(grid: Grid, cell: Cell) -> CellResult:
     folder = grid.out / cell.folder
     fresh = not (folder / "result.json").exists()
     device = grid.execution.device or _own_gpu()
-    execution = replace(grid.execution, folder=folder, device=device, quiet=True)
+    # A worker whose grid was killed may still be at this cell; then its result is awaited.
+    execution = replace(grid.execution, folder=folder, device=device, quiet=True, wait=True)
     try:
-        with explain_write_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        # A worker whose grid was killed may still be at this cell; then its result is awaited.
-        with FileLock(folder / ".lock"):
-            execute(grid.build_experiment(cell), execution)
+        execute(grid.build_experiment(cell), execution)
     except DrplError as error:
         return CellResult(cell, fresh, str(error))
     except Exception as error:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drpl.errors import ConfigError, DataError
-from drpl.files import write_arrays
+from drpl.files import load_arrays, write_arrays
 from drpl.noise.transition import transition_matrix
 
 SMOOTHING = 1e-5  # the authors add it to every entry, so that no class is out of reach
@@ -49,13 +49,15 @@ class Confusion:
 def read_confusion(path: Path) -> Confusion:
     """A confusion matrix that `drpl confusion` has written."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            matrix, names = file["matrix"], file["classes"]
+        content = load_arrays(path)
+        matrix, names = content["matrix"].astype(np.float64), content["classes"]
+        if matrix.ndim != 2 or names.ndim != 1 or not len(names):
+            raise ValueError(f"its matrix has the shape {matrix.shape}")
     except Exception as error:  # a damaged file makes its readers raise almost anything
         raise ConfigError(
             f"cannot read a confusion matrix from {path}: {error}; make one with `drpl confusion`"
         ) from error
-    return Confusion(torch.from_numpy(matrix.astype(np.float64)), tuple(map(str, names)))
+    return Confusion(torch.from_numpy(matrix), tuple(map(str, names)))
 
 
 def count_confusion(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:

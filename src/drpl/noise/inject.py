@@ -29,6 +29,8 @@ def make_noise(spec: str, around: NoiseContext | None = None) -> Noise:
 def _make_one(spec: str, around: NoiseContext) -> Noise:
     """The noise of one part of a sum."""
     name, colon, rest = spec.partition(":")
+    if not name.strip():
+        raise ConfigError("the noise is empty; write for example uniform:0.4, or leave it out")
     make = find("noise", name, NOISES).load()
     value, *options = rest.split(",")
     if not colon or not value:
@@ -68,7 +70,7 @@ def corrupt(
 
     `confusion` is the file of a confusion matrix, which some noises need.
     """
-    if noise:
+    if noise is not None:
         lookalikes = read_confusion(Path(confusion)) if confusion else None
         noisy, manifest = inject(data, noise, seed, lookalikes)
         return replace(data, train=noisy), manifest

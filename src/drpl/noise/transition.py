@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 
 from drpl.data.dataset import Dataset
 from drpl.errors import ConfigError
+from drpl.files import load_arrays
 from drpl.noise.kind import Change, Noise, Part, Quota, check_rate
 from drpl.noise.official import draw_official_categorical, draw_official_uniform
 
@@ -84,10 +85,11 @@ def read_matrix(path: Path) -> NDArray[Any]:
     """A matrix from .csv, .npy or .npz."""
     try:
         if path.suffix == ".csv":
+            if not path.read_text("utf-8").strip():  # numpy would only warn
+                raise ValueError("it is empty")
             return np.loadtxt(path, delimiter=",")
-        content = np.load(path, allow_pickle=False)
-        matrix = content[content.files[0]] if path.suffix == ".npz" else content
-        return np.asarray(matrix, dtype=np.float64)
+        first, *_ = load_arrays(path).values()
+        return np.asarray(first, dtype=np.float64)
     except Exception as error:  # a damaged file makes its readers raise almost anything
         raise ConfigError(f"cannot read a matrix from {path}: {error}") from error
 

@@ -1,5 +1,7 @@
 """A corrupted data set on disk: labels, images and a manifest."""
 
+import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,19 @@ from PIL import Image
 from drpl.data.dataset import Dataset, DatasetSplits, Truth
 from drpl.data.decoding import to_picture
 from drpl.errors import StorageError
-from drpl.files import explain_write_errors, write_arrays, write_atomic, write_json
+from drpl.files import (
+    explain_write_errors,
+    format_table,
+    lock_folder,
+    read_json,
+    write_arrays,
+    write_atomic,
+    write_if_changed,
+    write_json,
+)
 from drpl.noise.inject import corrupt
 
+CLAIM = ".noise.json"  # says what a folder is for, before anything else is written
 SHOWN = 30  # corrupted samples in a picture
 
 Sample = tuple[NDArray[Any], str, str, bool]  # image, given label, true class, from outside
@@ -43,24 +55,40 @@ def write_noisy(
     root: Path | None = None,
     ood_root: Path | None = None,
 ) -> NoisyCopy:
-    """Write the data with noise to a new folder.
+    """Write the data with noise to a new folder, or finish what the same call has begun there.
 
     `root` and `ood_root` are the folders that the paths of the data and of its outside start in.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StorageError(f"{out} exists and is not an empty folder; choose another")
+    if out.exists() and not out.is_dir():
+        raise StorageError(f"{out} is a file; choose another name for the folder")
     noisy, manifest = corrupt(data, noise, seed, confusion)
     train, truth = noisy.train, noisy.train.truth
     assert truth is not None  # noqa: S101  every noise records the truth
     table = _make_table(train, truth, data.outside.classes if data.outside else ())
-    write_atomic(out / "labels.csv", table.to_csv(index=False, lineterminator="\n"))
     files = _find_files(train, truth, root, ood_root)
-    if files is None:
-        write_arrays(out / "data.npz", _collect_arrays(noisy, truth))
-    else:
-        _link_images(noisy, files, out / "images", root)
-    write_json(out / "manifest.json", manifest)
+    claim = {"spec": manifest["spec"], "seed": seed, "images": train.identify()}
+    claim["test"] = noisy.test.identify() if noisy.test else "none"
+    _check_claim(out, claim)
+    with lock_folder(out):
+        write_if_changed(out / CLAIM, json.dumps(claim))
+        write_atomic(out / "labels.csv", format_table(table))
+        if files is None:
+            write_arrays(out / "data.npz", _collect_arrays(noisy, truth))
+        else:
+            _link_images(noisy, files, out / "images", root)
+        write_json(out / "manifest.json", manifest)
     return _summarize(data.name, train, truth, table, manifest)
+
+
+def _check_claim(out: Path, claim: dict[str, Any]) -> None:
+    """Raise if a folder holds anything but what the same call has written, or begun to write."""
+    if not out.exists() or all(path.name.startswith(".") for path in out.iterdir()):
+        return
+    if not (out / CLAIM).exists() or read_json(out / CLAIM) != claim:
+        raise StorageError(
+            f"{out} is not an empty folder, and holds something else than this noise on these "
+            "data; choose another"
+        )
 
 
 def _make_table(train: Dataset, truth: Truth, sources: tuple[str, ...]) -> pd.DataFrame:
@@ -107,15 +135,23 @@ def _link_images(
             place = top / train.classes[label]
             place.mkdir(parents=True, exist_ok=True)
             if file is None:
+                content = io.BytesIO()
                 pixels = train.images.load(torch.tensor([i]))[0]
-                Image.fromarray(to_picture(pixels)).save(place / f"{i:0{digits}}.png")
+                Image.fromarray(to_picture(pixels)).save(content, "PNG")
+                write_atomic(place / f"{i:0{digits}}.png", content.getvalue())
             else:
-                (place / f"{i:0{digits}}-{file.name}").symlink_to(file.resolve())
+                _place_link(place / f"{i:0{digits}}-{file.name}", file)
         if data.test and data.test.paths and root:
             for path in data.test.paths:
                 link = out / "test" / Path(path).relative_to(Path(path).parts[0])
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to((root / path).resolve())
+                _place_link(link, root / path)
+
+
+def _place_link(link: Path, file: Path) -> None:
+    """A link to a file, unless an earlier call has left it."""
+    if not link.is_symlink():
+        link.symlink_to(file.resolve())
 
 
 def _collect_arrays(data: DatasetSplits, truth: Truth) -> dict[str, NDArray[Any]]:

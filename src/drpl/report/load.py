@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drpl.errors import RunError
-from drpl.files import explain_read_errors, read_json
+from drpl.files import explain_read_errors, load_arrays, read_json
 from drpl.runs.folder import Result
 
 Arrays = dict[str, NDArray[Any]]
@@ -44,8 +44,9 @@ def read_arrays(run: Result, name: str, *keys: str) -> Arrays | None:
     path = run.folder / name
     if not path.exists():
         return None
-    with explain_read_errors(path), np.load(path, allow_pickle=False) as arrays:
-        return {key: arrays[key] for key in keys or arrays.files}
+    with explain_read_errors(path):
+        arrays = load_arrays(path)
+        return {key: arrays[key] for key in keys or arrays}
 
 
 def read_samples(run: Result) -> Arrays | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from drpl.files import format_table
 from drpl.noise.spec import parse_spec
 from drpl.report.load import group_by_method
 from drpl.report.paper import PaperFigure, find_published
@@ -76,7 +77,7 @@ def read_rate(noise: Mapping[str, Any]) -> float:
 
 def to_csv(table: pd.DataFrame) -> str:
     """The table as text; equal figures give equal bytes."""
-    return str(table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    return format_table(table)
 
 
 def to_markdown(

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from drpl.files import make_printable
+
 SHOWN = 5  # notes on the data; a folder of thousands may have as many
 
 
@@ -34,7 +36,7 @@ class Display(AbstractContextManager["Display"]):
 
     def note(self, text: str) -> None:
         """A sentence that the user should read."""
-        self.console.print(f"note: {text}", soft_wrap=True, markup=False)
+        self.console.print(f"note: {make_printable(text)}", soft_wrap=True, markup=False)
 
     def notes(self, texts: Sequence[str]) -> None:
         """The first few of what was noted about the data."""

@@ -52,6 +52,8 @@ class FolderDriver:
         if found:
             found.restore(stage, optimizer, path)
         labels = self._context.labels
+        if found and found.tracked.shape[1:] != (2, len(labels)):
+            raise RunError(f"{path} does not fit this run's data; use another folder")
         begun = found or Checkpoint(0, {}, {}, torch.empty(0, 2, len(labels)))
         self._tracked[name] = list(begun.tracked)
         self._means[name] = PredictionMean(labels, schedule.epochs, begun.predictions)

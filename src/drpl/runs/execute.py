@@ -4,7 +4,8 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,23 @@ import torch
 from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, Origin
 from drpl.detection.metrics import score
-from drpl.distributed import barrier, processes, rank, world
-from drpl.errors import ConfigError, RunError
-from drpl.files import read_arrays, write_atomic, write_json
+from drpl.distributed import barrier, first_succeeded, processes, rank, world
+from drpl.errors import ConfigError, RunError, StorageError
+from drpl.files import check_apart, lock_folder, read_arrays, write_atomic, write_json
 from drpl.networks.build import Builder
 from drpl.registry import DATASETS
 from drpl.runs import model
 from drpl.runs.display import Display
 from drpl.runs.driver import FolderDriver
 from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, Recipe
-from drpl.runs.folder import Arrays, Result, find_difference, summarize, write_samples
+from drpl.runs.folder import (
+    Arrays,
+    Result,
+    find_difference,
+    knows_its_data,
+    summarize,
+    write_samples,
+)
 from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.loggers import Logs, check_loggers
 from drpl.runs.run import Context, OracleRun, Outcome, Run
@@ -95,10 +103,11 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
     """Carry out an experiment in its folder, or continue it where it stopped."""
     folder = execution.folder or experiment.default_folder()
     first = rank() == 0
-    _claim(folder, experiment)
+    _check_claim(folder, experiment)
     if execution.threads:
         torch.set_num_threads(execution.threads)
     with (
+        _write_alone(folder, experiment, wait=execution.wait),
         Display(quiet=execution.quiet or not first) as display,
         Logs(folder, execution.loggers if first else (), experiment.describe(), display) as logs,
     ):
@@ -111,6 +120,11 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
             write_json(folder / "noise.json", experiment.manifest)
             write_json(folder / "provenance.json", _trace(experiment, execution, device))
         display.notes(experiment.data.notes)
+        if not knows_its_data(folder):
+            display.note(
+                f"{folder} was begun by an earlier version, which did not record its images: "
+                "whether these are the same is not known"
+            )
         context = Context.build(experiment, device)
         driver = FolderDriver(context, folder, execution, display, logs)
         outcome = experiment.recipe(make_run(experiment, context, driver), experiment.config)
@@ -148,16 +162,33 @@ def list_versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
 
 
-def _claim(folder: Path, experiment: Experiment) -> None:
-    """Take a folder for this experiment, or say that another one lives there."""
+def _check_claim(folder: Path, experiment: Experiment) -> None:
+    """Raise if the folder lies among the data, or if another experiment lives there."""
+    if origin := experiment.data.origin:
+        check_apart(folder, origin.what, origin.ood)
     if difference := find_difference(folder, experiment.describe()):
         raise RunError(
-            f"run folder {folder} was made with {difference} was asked for; "
-            "use another folder or the same settings"
+            f"run folder {folder} {difference}; use another folder or the same settings and data"
         )
-    barrier()
-    if rank() == 0 and not (folder / "config.toml").exists():
-        write_atomic(folder / "config.toml", experiment.toml)
+
+
+@contextmanager
+def _write_alone(folder: Path, experiment: Experiment, *, wait: bool) -> Iterator[None]:
+    """Take a folder for this experiment; of several processes the first locks it for all."""
+    with ExitStack() as held:
+        refusal: StorageError | None = None
+        if rank() == 0:
+            try:
+                held.enter_context(lock_folder(folder, wait=wait))
+            except StorageError as error:
+                refusal = error
+        if not first_succeeded(refusal is None):
+            raise refusal or StorageError(f"another process is writing into {folder}")
+        _check_claim(folder, experiment)  # another process may have taken it just before
+        barrier()
+        if rank() == 0 and not (folder / "config.toml").exists():
+            write_atomic(folder / "config.toml", experiment.toml)
+        yield
 
 
 def _trace(experiment: Experiment, execution: Execution, device: torch.device) -> dict[str, Any]:

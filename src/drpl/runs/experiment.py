@@ -118,10 +118,25 @@ class Experiment:
             "noise": self.manifest["spec"] or "none",
             "preset": ", ".join(self.presets),
             "seed": self.seed,
+            **self._identity,
         }
         settings = self.config.model_dump(mode="json", exclude_none=True)
         unused = [name for name in LATER if not settings.get(name)]
         return {"run": run, "settings": {k: v for k, v in settings.items() if k not in unused}}
+
+    @cached_property
+    def _identity(self) -> dict[str, str]:
+        """Which images these are, in what shape, and which they are tested on."""
+        train, test, made = self.data.train, self.data.test, self.data.encoding
+        found = {
+            "shape": " x ".join(map(str, train.images.shape)),
+            "images": train.identify(),
+            "test": test.identify() if test else "none",
+        }
+        if made:
+            mirrored = ", mirrored" if made.mirrored else ""
+            found["encoder"] = f"{made.encoder}, {made.size} pixels{mirrored}, {made.weights}"
+        return found
 
     @cached_property
     def toml(self) -> str:
@@ -151,6 +166,7 @@ class Execution:
     track_every: int = 0  # epochs between additional passes that observe every loss; 0: none
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
     quiet: bool = False
+    wait: bool = False  # for another process that writes into the folder; else that is an error
     on_epoch: Callable[[str, int], None] | None = None  # (stage, epoch), before it is saved
 
 

@@ -6,7 +6,6 @@ evidence/ splits/ by stage            samples.csv, .npz one row a training image
 """
 
 import json
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +14,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drpl.config.compose import Tree, flatten, merge, read_toml
+from drpl.config.compose import Tree, flatten, merge
 from drpl.errors import RunError
-from drpl.files import explain_write_errors, read_json, write_arrays, write_atomic
+from drpl.files import (
+    check_record,
+    explain_read_errors,
+    explain_write_errors,
+    format_table,
+    read_json,
+    read_toml,
+    unquote_formulas,
+    write_arrays,
+    write_atomic,
+)
+from drpl.runs.records import (
+    ConfigRecord,
+    EpochRecord,
+    NoiseRecord,
+    ProvenanceRecord,
+    ResultRecord,
+    StageRecord,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +42,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]  # of the history: stage, epoch, rate, terms, accuracy, images, seconds
 Arrays = dict[str, NDArray[Any]]
 HISTORY = "history.jsonl"
+OTHERS = {  # keys of the table `run` that say nothing to people; images also change with labels
+    "labels": "other labels",
+    "test": "another test set",
+    "images": "other training images, class names or true labels",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +62,7 @@ class Result:
         """Read a finished run."""
         folder = Path(folder)
         if (folder / "result.json").exists():
-            return cls(folder, read_json(folder / "result.json"))
+            return cls(folder, read_json(folder / "result.json", ResultRecord))
         if (folder / "config.toml").exists():
             raise RunError(f"the run in {folder} is not finished; run its command again")
         raise RunError(f"{folder} is not the folder of a run: it has no result.json")
@@ -51,15 +73,12 @@ class Result:
         folder = Path(folder)
         if (folder / "result.json").exists() or not (folder / "config.toml").exists():
             return cls.load(folder)
-        try:
-            about = tomllib.loads((folder / "config.toml").read_text("utf-8"))["run"]
-            noise, origin = (
-                read_json(path) if (path := folder / f"{name}.json").exists() else {}
-                for name in ("noise", "provenance")
-            )
-            summary = summarize(folder, about, noise, origin.get("versions", {}))
-        except (OSError, ValueError, KeyError) as error:
-            raise RunError(f"the run in {folder} is damaged: {error}") from error
+        about = read_toml(folder / "config.toml", ConfigRecord)["run"]
+        noise, origin = (
+            read_json(path, record) if (path := folder / f"{name}.json").exists() else {}
+            for name, record in (("noise", NoiseRecord), ("provenance", ProvenanceRecord))
+        )
+        summary = summarize(folder, about, noise, origin.get("versions", {}))
         return cls(folder, summary, finished=False)
 
     @property
@@ -75,10 +94,7 @@ class Result:
     @cached_property
     def samples(self) -> "pd.DataFrame":
         """One row a training image."""
-        import pandas as pd
-
-        names = {"path": str, "given_label": str, "suggested_label": str}
-        return pd.read_csv(self.folder / "samples.csv", dtype=names, keep_default_na=False)
+        return read_samples(self.folder / "samples.csv")
 
     @cached_property
     def history(self) -> list[Row]:
@@ -110,23 +126,35 @@ def summarize(folder: Path, about: Tree, noise: Tree, versions: Tree) -> Tree:
         "flagged": None,
         "detection": None,
         "notes": [],
-        "stages": [read_json(folder / "splits" / f"{name}.json") for name in splits],
+        "stages": [read_json(folder / "splits" / f"{name}.json", StageRecord) for name in splits],
         **sum_costs(rows),
         "versions": versions,
     }
 
 
 def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
-    """The first way in which the run that lives in a folder differs from `wanted`."""
+    """How the run that lives in a folder first differs from `wanted`, if it does."""
     path = folder / "config.toml"
     if not path.exists():
         return None
-    found, asked = (flatten(merge({}, tree)) for tree in (read_toml(path), wanted))
-    for key in sorted(found.keys() | asked.keys(), key=lambda key: (key.split(".")[0], key)):
-        if found.get(key) != asked.get(key):
+    found, asked = (flatten(merge({}, tree)) for tree in (read_toml(path, ConfigRecord), wanted))
+    keys = found.keys() | asked.keys()
+    if not knows_its_data(folder):
+        keys -= {f"run.{name}" for name in ("images", "test", "shape", "encoder")}
+    for key in sorted(keys, key=lambda key: (key.split(".")[0], key)):
+        if found.get(key) != asked.get(key) and key.removeprefix("run.") not in OTHERS:
             name = key.removeprefix("run.").removeprefix("settings.")
-            return f"{name} {found.get(key)}, but {asked.get(key)}"
+            return f"was made with {name} {found.get(key)}, but {asked.get(key)} was asked for"
+    for name, what in OTHERS.items():
+        if f"run.{name}" in keys and found.get(f"run.{name}") != asked.get(f"run.{name}"):
+            return f"was made of {what} than it was now given"
     return None
+
+
+def knows_its_data(folder: Path) -> bool:
+    """Whether a run recorded which images it saw, as before version 0.4 none did."""
+    path = folder / "config.toml"
+    return not path.exists() or "images" in read_toml(path, ConfigRecord)["run"]
 
 
 def append_history(folder: Path, row: Row) -> None:
@@ -144,19 +172,24 @@ def drop_history(folder: Path, stage: str, after: int) -> None:
 
 def read_history(folder: Path) -> list[Row]:
     """All whole lines; a kill may have torn the last one."""
-    path, rows = folder / HISTORY, []
-    for line in path.read_text().splitlines() if path.exists() else ():
+    path, rows = folder / HISTORY, list[Row]()
+    if not path.exists():
+        return rows
+    with explain_read_errors(path):
+        *lines, _ = path.read_text("utf-8").split("\n")  # what follows the last end is torn
+    for number, line in enumerate(lines, 1):
         try:
             rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+        except (ValueError, RecursionError) as error:
+            raise RunError(f"{path} is damaged: line {number}: {error}") from error
+        check_record(path, rows[-1], EpochRecord)
     return rows
 
 
 def find_accuracy(rows: list[Row]) -> dict[str, float | None]:
     """Test accuracy of the latest stage: after its last epoch, and after its best one."""
     found = [row["accuracy"] for row in rows if row["stage"] == rows[-1]["stage"]]
-    known = found and found[-1] is not None
+    known = found and None not in found
     return {"last": found[-1] if known else None, "best": max(found) if known else None}
 
 
@@ -179,6 +212,19 @@ def list_splits(folder: Path, rows: list[Row]) -> list[str]:
 COLUMNS = ("confidence", "loss", "p_noisy", "p_low", "p_high", "flagged")  # the last of samples.csv
 
 
+def read_samples(path: Path) -> "pd.DataFrame":
+    """`samples.csv`, one row a training image."""
+    import pandas as pd
+
+    texts = ("path", "given_label", "suggested_label")
+    kinds = {"id": "int64", **dict.fromkeys(texts, str), "p_noisy": float, "loss": float}
+    with explain_read_errors(path):
+        table = pd.read_csv(path, dtype=kinds, keep_default_na=False)
+        if missing := kinds.keys() - set(table.columns):
+            raise ValueError(f"it lacks the column {min(missing)!r}")
+        return unquote_formulas(table, texts)
+
+
 def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: Any) -> None:
     """`samples.csv` for people and `samples.npz` for programs."""
     import pandas as pd
@@ -194,5 +240,4 @@ def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: 
             **{key: table[key] for key in COLUMNS if key in table},
         }
     )
-    text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_atomic(folder / "samples.csv", text)
+    write_atomic(folder / "samples.csv", format_table(frame))

@@ -16,6 +16,7 @@ from drpl.files import read_json, write_json
 from drpl.registry import find
 from drpl.runs.display import Display
 from drpl.runs.folder import Row, read_history
+from drpl.runs.records import LoggersRecord
 
 Memory = dict[str, Any]  # of one logger: how many rows it was sent, and what else it must know
 About = dict[str, Any]  # what decides the run: its tables `run` and `settings`
@@ -77,7 +78,9 @@ class Logs(AbstractContextManager["Logs"]):
     def __init__(self, folder: Path, names: Iterable[str], about: About, display: Display) -> None:
         self._folder, self._about, self._display = folder, about, display
         self._path = folder / "loggers.json"
-        self._memory: dict[str, Memory] = read_json(self._path) if self._path.exists() else {}
+        self._memory: dict[str, Memory] = (
+            read_json(self._path, LoggersRecord) if self._path.exists() else {}
+        )
         self._sinks: dict[str, Sink | None] = dict.fromkeys(names)  # None: opened when needed
         for name in self._sinks:
             find("logger", name, LOGGERS)

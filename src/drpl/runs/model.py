@@ -23,6 +23,8 @@ from drpl.errors import DataError, RunError
 from drpl.files import read_json, write_atomic, write_json
 from drpl.networks.build import Builder, build_network
 from drpl.networks.ensemble import Ensemble
+from drpl.registry import NETWORKS
+from drpl.runs.records import ModelRecord
 from drpl.training.evaluate import predict
 
 BASIS = "basis"  # among the weights: what brings vectors to fewer dimensions
@@ -110,26 +112,37 @@ def save(
 def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     """A model like the one in the folder, with fresh weights."""
     folder = Path(folder)
-    about = read_json(folder / "model.json")
-    try:
-        shape, classes = tuple(about["shape"]), tuple(about["classes"])
-        kept = about.get("dimensions")
-        basis = (
-            torch.zeros(shape[0], kept) if len(shape) == 1 and kept not in (None, *shape) else None
-        )
-        transform = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"], basis)
-        made = about.get("encoding")
-        encoding = Encoding(**made) if made else None
-        name, width = network or about["network"], about["width"]
-        count = about.get("members", 1)
-        members = [
-            build_network(name, transform.output_shape(shape), len(classes), width)
-            for _ in range(count)
-        ]
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder / 'model.json'} lacks or garbles {error}") from error
+    about = read_json(folder / "model.json", ModelRecord)
+    shape, classes = tuple(about["shape"]), tuple(about["classes"])
+    kept, made = about.get("dimensions"), about.get("encoding")
+    name, width, count = network or about["network"], about["width"], about.get("members", 1)
+    _check_size(folder, about, known=isinstance(name, str) and name in (*NETWORKS, "auto"))
+    basis = torch.zeros(shape[0], kept) if len(shape) == 1 and kept not in (None, *shape) else None
+    transform = Normalise(tuple(about["mean"]), tuple(about["std"]), about["crop"], basis)
+    members = [
+        build_network(name, transform.output_shape(shape), len(classes), width)
+        for _ in range(count)
+    ]
     net = members[0] if count == 1 else Ensemble(*members)
-    return Model(net, classes, shape, transform, encoding)
+    return Model(net, classes, shape, transform, Encoding(**made) if made else None)
+
+
+def _check_size(folder: Path, about: dict[str, Any], *, known: bool) -> None:
+    """Raise if the model would be much larger than its weights; nothing is allocated for that."""
+    weights, shape = folder / "model.safetensors", tuple(about["shape"])
+    there = weights.stat().st_size if weights.exists() else 2**62
+    dimensions = about.get("dimensions") or shape[0]
+    seen = (dimensions,) if len(shape) == 1 else shape
+    size = 4 * shape[0] * dimensions if len(shape) == 1 and dimensions != shape[0] else 0
+    if known:
+        with torch.device("meta"):
+            net = build_network(about["network"], seen, len(about["classes"]), about["width"])
+        size += sum(table.nbytes for table in net.state_dict().values()) * about.get("members", 1)
+    if size > 2 * there + 2**20:
+        raise RunError(
+            f"{folder / 'model.json'} is damaged: it asks for a model of {size:,} bytes, but "
+            f"{weights.name} has {there:,}"
+        )
 
 
 def load(folder: Path | str, network: Builder | None = None) -> Model:
@@ -145,12 +158,14 @@ def load(folder: Path | str, network: Builder | None = None) -> Model:
         raise RunError(f"there is no {path}; was the run finished?") from None
     except SafetensorError as error:
         raise RunError(f"{path} is damaged: {error}") from error
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         about = read_json(folder / "model.json")
         raise RunError(
             f"the weights in {path} belong to another network than model.json says "
             f"({about['network']}, width {about['width']}, {len(model.classes)} classes)"
         ) from None
+    if not all(bool(torch.isfinite(table).all()) for table in weights.values()):
+        raise RunError(f"{path} is damaged: some weights are not finite")
     return model
 
 

@@ -17,6 +17,7 @@ from drpl.registry import DATASETS
 from drpl.runs.experiment import as_splits
 from drpl.runs.folder import Result
 from drpl.runs.model import Model
+from drpl.runs.records import ProvenanceRecord
 
 COMPARED = 64  # images on which the model must answer as it did
 AGREE, NEAR = 0.95, 0.02  # share of equal answers, and how far apart confidences may be on average
@@ -38,7 +39,7 @@ def reload_data(
     what is not at its default). The images are taken for the right ones if the model still says of
     them what it said when the run was finished.
     """
-    made = read_json(result.folder / "provenance.json")
+    made = read_json(result.folder / "provenance.json", ProvenanceRecord)
     traced = made.get("data") or {}
     if data is None or isinstance(data, str):
         what = data or traced.get("what") or _find_name(result)

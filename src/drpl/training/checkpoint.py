@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, optim
 
 from drpl.errors import RunError
-from drpl.files import write_atomic
+from drpl.files import explain_read_errors, write_atomic
 from drpl.training.stage import Stage
 
 DIGEST = hashlib.sha256().digest_size
@@ -40,7 +40,7 @@ class Checkpoint:
             stage.load_state_dict(self.stage)
             if self.optimizer is not None:
                 optimizer.load_state_dict(self.optimizer)
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # torch raises almost anything for other content
             raise RunError(
                 f"{path} does not fit this run's network or data; use another folder"
             ) from error
@@ -58,11 +58,30 @@ def read(path: Path) -> Checkpoint | None:
     """The checkpoint at `path`, if there is one."""
     if not path.exists():
         return None
-    data = path.read_bytes()
+    with explain_read_errors(path):
+        data = path.read_bytes()
     seal, content = data[:DIGEST], data[DIGEST:]
     if hashlib.sha256(content).digest() != seal:
         raise RunError(
             f"checkpoint {path} is damaged (its checksum does not match); "
             "delete it to train this stage again"
         )
-    return Checkpoint(**torch.load(io.BytesIO(content), weights_only=True, map_location="cpu"))
+    with explain_read_errors(path):
+        found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+        return _check(Checkpoint(**found))
+
+
+def _check(found: Checkpoint) -> Checkpoint:
+    """Raise for content of other kinds than were written."""
+    kinds = {
+        "epoch": isinstance(found.epoch, int) and found.epoch >= 0,
+        "stage": isinstance(found.stage, dict),
+        "optimizer": isinstance(found.optimizer, dict | None),
+        "tracked": isinstance(found.tracked, Tensor) and found.tracked.ndim == 3,
+        "best": found.best is None or len(found.best) == 2,
+        "predictions": found.predictions is None
+        or all(isinstance(table, Tensor) for table in found.predictions.values()),
+    }
+    if wrong := [name for name, right in kinds.items() if not right]:
+        raise ValueError(f"{wrong[0]} is not what a checkpoint holds")
+    return found

@@ -11,14 +11,14 @@ from drpl.config.settings import Settings
 class Schedule(Settings):
     """Epochs and learning rates of one stage. Epochs count from 1."""
 
-    epochs: int = Field(gt=0)
+    epochs: int = Field(gt=0, le=10**6)
     """How many times every sample is seen."""
     lr: tuple[tuple[int, float], ...] = Field(min_length=1)
     """[epoch, rate] pairs: from the START of this epoch on, this learning rate.
 
     A paper's milestone M divides the rate from epoch M itself, so it is written [M, rate].
     """
-    batch_size: int = Field(default=128, gt=1)
+    batch_size: int = Field(default=128, gt=1, le=2**20)
     momentum: float = Field(default=0.9, ge=0, lt=1)
     weight_decay: float = Field(default=1e-4, ge=0)
 

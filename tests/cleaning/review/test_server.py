@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -393,6 +393,52 @@ def test_a_hundred_thousand_issues(tmp_path: Path) -> None:
                 assert client.ask(path, content).code == 200
                 times.append(time.monotonic() - began)
             assert min(times) < most, path
+
+
+HALF = b"POST /api/decide HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTT", HALF])
+def test_half_a_request_does_not_hold_a_connection(
+    photos: Made, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("drpl.cleaning.review.connections.PATIENCE", 0.3)
+    with serving(photos.folder) as client:
+        with socket.create_connection(("127.0.0.1", client.auth.port), timeout=30) as wire:
+            wire.sendall(sent)
+            while wire.recv(1024):  # perhaps a refusal, then the end
+                pass
+        assert client.ask("/api/issues").code == 200
+
+
+def test_hundreds_at_once_are_answered_or_refused(
+    photos: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drpl.cleaning.review.server.MOST", 60)
+    with serving(photos.folder) as client, ExitStack() as opened:
+        address = ("127.0.0.1", client.auth.port)
+        wires = [
+            opened.enter_context(socket.create_connection(address, timeout=60)) for _ in range(200)
+        ]
+        for wire in wires:
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        codes = [int(wire.recv(4096).split(b" ")[1]) for wire in wires]
+        assert set(codes) == {503}
+        for wire in wires:
+            wire.close()
+        time.sleep(0.2)
+        assert client.ask("/api/issues").code == 200
+
+
+def test_the_end_does_not_wait_for_open_connections(photos: Made) -> None:
+    with serving(photos.folder) as client, ExitStack() as opened:
+        address = ("127.0.0.1", client.auth.port)
+        for _ in range(20):
+            opened.enter_context(socket.create_connection(address, timeout=30)).sendall(b"GET / H")
+        assert client.ask("/api/issues").code == 200
+        began = time.monotonic()
+        opened.pop_all()  # they stay open while the server ends
+    assert time.monotonic() - began < 5
 
 
 def test_the_page_needs_nothing_from_outside(client: Client) -> None:

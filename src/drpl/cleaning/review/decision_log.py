@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from drpl.cleaning.folder import CleanedFolder, format_csv, read_clock
 from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, RunError, StorageError, did_you_mean
-from drpl.files import explain_write_errors, write_atomic
+from drpl.files import explain_write_errors, unquote_formula, write_atomic
 
 FILE = "decisions.csv"
 MODEL = "model"  # who changed what nobody decided on, in the audit; no person may be called so
@@ -245,7 +245,8 @@ def parse_file(path: Path, *, repair: bool = True) -> Iterator[Decision]:
         return
     if tuple(head) != Decision._fields:
         raise RunError(f"{path} is no list of decisions: wanted is {','.join(Decision._fields)}")
-    for number, row in enumerate(filter(None, rows), 1):
+    for number, cells in enumerate(filter(None, rows), 1):
+        row = [unquote_formula(cell) for cell in cells]
         if len(row) != len(head) or parse_whole(row[2]) is None or row[3] not in ACTIONS:
             raise RunError(f"{path}, row {number}: wanted are {', '.join(Decision._fields)}")
         yield Decision(row[0], row[1], int(row[2]), *row[3:])

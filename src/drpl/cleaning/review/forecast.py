@@ -24,6 +24,7 @@ from scipy.special import expit, logit
 from sklearn.preprocessing import OneHotEncoder
 
 from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.records import EstimateRecord
 from drpl.cleaning.review.decision_log import Decision
 from drpl.cleaning.review.share import Interval, ShareEstimator
 from drpl.cleaning.review.strata import Bools, Floats, Ints, cut_strata
@@ -138,7 +139,7 @@ def read_rate(cleaned: CleanedFolder) -> Interval | None:
     path = cleaned.folder / "clean.json"
     if not path.exists():
         return None
-    rate = read_json(path)["noise rate"]
+    rate = read_json(path, EstimateRecord)["noise rate"]
     return Interval(*(float(rate[name]) for name in Interval._fields))
 
 

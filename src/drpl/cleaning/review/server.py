@@ -23,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from drpl.cleaning.review.agreement import measure_agreement
+from drpl.cleaning.review.connections import MOST, PatientProtocol
 from drpl.cleaning.review.decision_log import ActiveDecisions, DecisionLog, make_decision
 from drpl.cleaning.review.forecast import Forecaster
 from drpl.cleaning.review.page import (
@@ -284,6 +285,8 @@ def build_server(log: DecisionLog, who: str, auth: Auth) -> uvicorn.Server:
         server_header=False,
         lifespan="off",
         ws="none",
-        timeout_graceful_shutdown=2,
+        http=PatientProtocol,
+        limit_concurrency=MOST,
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)

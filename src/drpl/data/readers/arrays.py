@@ -23,9 +23,11 @@ from drpl.data.dataset import (
 from drpl.data.images import FileImages
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
+from drpl.files import load_arrays
 
 Array = NDArray[Any]
 FROM_ENCODE = ("paths", "paths_test", "encoding")  # what `drpl encode` adds
+FAR = 100_000  # a class number that lies so far beyond the number of labels is a mistake
 SHOWN = 64  # pixels a side of the pictures that vectors were made of
 
 
@@ -67,9 +69,8 @@ def arrays(
 
 def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSplits:
     """A data set from an `.npz` file with the arrays that `arrays` takes, by the same names."""
-    with explain_data_errors(path), path.open("rb") as file:
-        found = np.load(file, allow_pickle=False)
-        content = {key: found[key] for key in getattr(found, "files", ())}
+    with explain_data_errors(path):
+        content = load_arrays(path)
     wanted, optional = {"x", "y"}, ("x_test", "y_test", "y_true", "classes")
     known = {*wanted, *optional, *FROM_ENCODE}
     if not wanted <= content.keys() or not content.keys() <= known:
@@ -117,6 +118,13 @@ def _to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tu
         if (values != values.round()).any():
             raise DataError("labels are fractions; class numbers or names are wanted")
     if values.dtype.kind in "iubf":
+        if classes is None and len(values) and values.max() >= len(values) + FAR:
+            raise DataError(
+                f"{len(values)} labels, and one of them is {values.max()}; number the classes from "
+                "0 on, or give their names"
+            )
+        if len(values) and not -(2**31) < values.min() <= values.max() < 2**31:
+            raise DataError(f"labels must be class numbers, got {values.min()}..{values.max()}")
         labels = torch.from_numpy(values.astype(np.int64))
         top = int(labels.max()) + 1 if len(labels) else 0
         return labels, tuple(map(str, range(top)) if classes is None else classes)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -10,13 +11,23 @@ from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statist
 from drpl.data.pixel_store import hold, open_snapshot, save_snapshot
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
+from drpl.files import make_printable
 
-SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
+SUFFIXES = {
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".avif", ".heic", ".heif"),
+}
 TEST_NAMES = ("test", "val", "valid", "validation")
+NAMED = 3  # of what is left out
+NO_IMAGE = "files that are no images by their endings"
+NO_FILE = "pipes, devices or broken links that are named like images"
+LINKED = "folders inside of class folders that are links"
+NO_TEXT = "files or folders whose names are not UTF-8"
 
 Listed = tuple[list[str], torch.Tensor]  # files, from the data set's root on, and their labels
 Notes = tuple[str, ...]
 Scale = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation per channel
+LeftOut = dict[str, list[str]]  # what is not read, by the kind of thing that it is
 
 
 def folder(root: Path | str, read_options: ReadOptions | None = None) -> DatasetSplits:
@@ -29,24 +40,72 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     cached = read_options.hold in ("auto", "cache") and not read_options.lazy
     if cached and (found := open_snapshot(root, read_options)):
         return found
-    train_root = root / "train" if (root / "train").is_dir() else root
-    test_root = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
-    if train_root == root:
-        test_root = None
-    folders = (path.name for path in train_root.iterdir() if path.is_dir())
-    classes = tuple(sorted(name for name in folders if not name.startswith(".")))
+    train_root, test_root, notes = find_parts(root)
+    left_out: LeftOut = {}
+    classes = tuple(sorted(list_folders(train_root, left_out)))
     if not classes:
         raise DataError(f"{train_root} has no sub-folders; put the images of each class into one")
-    train = list_labelled(train_root, classes, root)
+    train = list_labelled(train_root, classes, root, left_out)
     if not train[0]:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
-    test = list_labelled(test_root, classes, root) if test_root else None
+    test = list_labelled(test_root, classes, root, left_out) if test_root else None
+    notes += describe_left_out(left_out)
     data = from_files(root.resolve().name, root, classes, train, test, read_options)
+    data = replace(data, notes=notes + data.notes)
     tops = [top / name for top in (train_root, test_root) if top for name in classes]
     if cached:
         everything = [top for top in (train_root, test_root, *tops) if top]
         save_snapshot(data, root, everything, read_options)
     return data
+
+
+def find_parts(root: Path) -> tuple[Path, Path | None, Notes]:
+    """Where the classes of the training part are, and of the test part; what is neither is noted.
+
+    A folder `train` that has no folders inside is a class like the others beside it.
+    """
+    names = list_folders(root)
+    parts = [name for name in ("train", *TEST_NAMES) if name in names]
+    others = [name for name in names if name not in parts]
+    if "train" not in parts or (others and not list_folders(root / "train")):
+        notes = (f"the folders {', '.join(parts)} are taken for classes",) if parts else ()
+        return root, None, notes
+    unused = [*parts[2:], *others]
+    notes = ()
+    if unused:
+        named = ", ".join(unused[:NAMED]) + (", ..." if len(unused) > NAMED else "")
+        notes = (f"left out {len(unused)} folders beside {' and '.join(parts[:2])}: {named}",)
+    return root / "train", root / parts[1] if parts[1:] else None, notes
+
+
+def list_folders(where: Path, left_out: LeftOut | None = None) -> list[str]:
+    """The names of the folders in a folder, or links to folders, that are not hidden."""
+    found = []
+    for path in sorted(where.iterdir()):
+        if not path.name.startswith(".") and path.is_dir():
+            if _is_text(path.name):
+                found.append(path.name)
+            elif left_out is not None:
+                left_out.setdefault(NO_TEXT, []).append(path.name)
+    return found
+
+
+def describe_left_out(left_out: LeftOut) -> Notes:
+    """A sentence for each kind of thing that is not read."""
+    return tuple(
+        f"left out {len(names):,} {kind}: {', '.join(map(make_printable, names[:NAMED]))}"
+        + (", ..." if len(names) > NAMED else "")
+        for kind, names in left_out.items()
+    )
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written into a table."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def from_files(
@@ -80,11 +139,15 @@ def from_files(
     return DatasetSplits(name, first, second, *(scale or statistics(first.images)), notes=notes)
 
 
-def list_labelled(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
+def list_labelled(
+    where: Path, classes: tuple[str, ...], root: Path, left_out: LeftOut | None = None
+) -> Listed:
     """Every image file below the class folders of `where`, from `root` on, with its label."""
     below = where.relative_to(root)
     found = [
-        list(list_images(where / name, str(below / name))) if (where / name).is_dir() else []
+        list(list_images(where / name, str(below / name), left_out))
+        if (where / name).is_dir()
+        else []
         for name in classes
     ]
     counts = torch.tensor([len(names) for names in found])
@@ -92,14 +155,36 @@ def list_labelled(where: Path, classes: tuple[str, ...], root: Path) -> Listed:
     return every, torch.arange(len(classes)).repeat_interleave(counts)
 
 
-def list_images(where: Path | str, name: str) -> Iterator[str]:
-    """The image files in a folder and its sub-folders, in a fixed order."""
+def list_images(where: Path | str, name: str, left_out: LeftOut | None = None) -> Iterator[str]:
+    """The image files in a folder and its sub-folders, in a fixed order.
+
+    What is not read goes to `left_out`. Hidden files count as nothing; links to folders are not
+    followed, for they may lead in circles.
+    """
+    left_out = {} if left_out is None else left_out
     with os.scandir(where) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
+        path = f"{name}{os.sep}{entry.name}"
         if entry.name.startswith("."):
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from list_images(entry.path, f"{name}{os.sep}{entry.name}")
-        elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:  # noqa: PTH122
-            yield f"{name}{os.sep}{entry.name}"
+        if not _is_text(entry.name):
+            left_out.setdefault(NO_TEXT, []).append(path)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from list_images(entry.path, path, left_out)
+        elif kind := _find_obstacle(entry):
+            left_out.setdefault(kind, []).append(path)
+        else:
+            yield path
+
+
+def _find_obstacle(entry: "os.DirEntry[str]") -> str | None:
+    """What a directory's entry is if it is no image file."""
+    linked = entry.is_symlink()
+    if linked and os.path.isdir(entry.path):  # noqa: PTH112
+        return LINKED
+    if os.path.splitext(entry.name)[1].lower() not in SUFFIXES:  # noqa: PTH122
+        return NO_IMAGE
+    # What a folder's listing says of files that are no links costs no look at each.
+    whole = os.path.isfile(entry.path) if linked else entry.is_file()  # noqa: PTH113
+    return None if whole else NO_FILE

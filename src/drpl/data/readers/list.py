@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.folder import Listed, from_files, list_images
+from drpl.data.readers.folder import LeftOut, Listed, from_files, list_images
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.data.wordnet import parse_whole
 from drpl.errors import DataError, did_you_mean
+from drpl.files import unquote_formula
 
 COLUMNS = ("path", "label", "split")
 SUFFIXES = (".csv", ".parquet")
@@ -51,7 +52,7 @@ def read_rows(path: Path) -> list[list[str]]:
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = [row for row in csv.reader(file, strict=True) if row]
-            return [[cell.strip() for cell in row] for row in rows] or [[]]
+            return [[unquote_formula(cell.strip()) for cell in row] for row in rows] or [[]]
         import pandas as pd
 
         try:
@@ -96,8 +97,8 @@ def check_files(files: Sequence[Path], source: Path) -> None:
         )
 
 
-def find_images(paths: Iterable[Path]) -> Iterator[str]:
-    """Every image file that the paths stand for, in their order.
+def find_images(paths: Iterable[Path], left_out: LeftOut | None = None) -> Iterator[str]:
+    """Every image file that the paths stand for, in their order; the rest goes to `left_out`.
 
     A folder stands for the images in it and in its sub-folders, a CSV or Parquet list for what its
     column `path` names, from the list's place on. Whether those are there is seen when they are
@@ -105,7 +106,7 @@ def find_images(paths: Iterable[Path]) -> Iterator[str]:
     """
     for path in paths:
         if path.is_dir():
-            found = list(list_images(path, str(path)))
+            found = list(list_images(path, str(path), left_out))
             if not found:
                 raise DataError(f"there are no image files in {path}")
             yield from found

@@ -1,0 +1,58 @@
+"""What the JSON files of a cleaned folder must hold; see `drpl.runs.records`."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, FiniteFloat
+
+from drpl.runs.records import Count, EncodingRecord, Names, Record
+
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+
+
+class PlanRecord(Record):
+    """`plan.json`."""
+
+    side: Annotated[int, Field(gt=0, le=4096)] | None
+    preset: str
+    settings: dict[str, Any] | list[str]
+    seeds: Annotated[int, Field(gt=0, le=1000)] = 1
+    encoding: EncodingRecord | None = None
+    notes: list[str] = Field(default_factory=list)
+    tuned: bool = False
+    data: dict[str, Any] | None = None
+
+
+class RateRecord(Record):
+    """A share with its interval."""
+
+    value: Share
+    low: Share
+    high: Share
+
+
+class EstimateRecord(Record):
+    """What a review needs of `clean.json`."""
+
+    rate: Annotated[RateRecord, Field(alias="noise rate")]
+
+
+class CleanRecord(EstimateRecord):
+    """`clean.json`."""
+
+    seed: int
+    repeats: Annotated[int, Field(gt=0)]
+    samples: Count
+    issues: Count
+    verdicts: dict[str, Count]
+    classes: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+    notes: list[str]
+
+
+class AboutRecord(Record):
+    """`data.json`."""
+
+    source: str
+    root: str | None
+    classes: Annotated[Names, Field(min_length=2)]
+    time: str | None = None
