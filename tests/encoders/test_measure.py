@@ -47,7 +47,7 @@ def test_an_image_is_timed_without_what_comes_first(
         clock[0] += 0.1 * len(pixels) + (100 if len(sizes) == 1 else 0)
         return torch.zeros(len(pixels), 4)
 
-    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("drpl.encoders.measure.time.perf_counter", lambda: clock[0])
     encoder = Encoder("own", 8, 4, "", 0.0, None, encode)
     images = TensorImages(torch.zeros(count, 3, 8, 8, dtype=torch.uint8))
     assert measure.time_image(encoder, images) == pytest.approx(0.1)
