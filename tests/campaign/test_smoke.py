@@ -9,7 +9,15 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_ten_seeds(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tests.campaign", "--seeds", "10", "--out", tmp_path / "place"]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.campaign",
+        "--seeds",
+        "10",
+        "--out",
+        str(tmp_path / "place"),
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     ended = subprocess.run(
         words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False

@@ -215,7 +215,8 @@ def _scale(values: NDArray[Any], top: float | None) -> Pixels:
     if top > 65535:
         values, top = values * (255 / top), 255.0
     whole = np.rint(values).clip(0, 65535).astype(np.uint16)
-    return np.minimum(whole >> 8 if top > 255 else whole, 255).astype(np.uint8)
+    small: Pixels = np.minimum(whole >> 8 if top > 255 else whole, 255).astype(np.uint8)
+    return small
 
 
 def is_grey(image: Image.Image) -> bool:
