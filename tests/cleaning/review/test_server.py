@@ -400,10 +400,10 @@ HALF = b"POST /api/decide HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTT", HALF])
 def test_half_a_request_does_not_hold_a_connection(
-    photos: Made, monkeypatch: pytest.MonkeyPatch, sent: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr("drpl.cleaning.review.connections.PATIENCE", 0.3)
-    with serving(photos.folder) as client:
+    with serving(make(tmp_path, 60).folder) as client:
         with socket.create_connection(("127.0.0.1", client.auth.port), timeout=30) as wire:
             wire.sendall(sent)
             while wire.recv(1024):  # perhaps a refusal, then the end
@@ -412,10 +412,10 @@ def test_half_a_request_does_not_hold_a_connection(
 
 
 def test_hundreds_at_once_are_answered_or_refused(
-    photos: Made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("drpl.cleaning.review.server.MOST", 60)
-    with serving(photos.folder) as client, ExitStack() as opened:
+    with serving(make(tmp_path, 60).folder) as client, ExitStack() as opened:
         address = ("127.0.0.1", client.auth.port)
         wires = [
             opened.enter_context(socket.create_connection(address, timeout=60)) for _ in range(200)
@@ -430,8 +430,8 @@ def test_hundreds_at_once_are_answered_or_refused(
         assert client.ask("/api/issues").code == 200
 
 
-def test_the_end_does_not_wait_for_open_connections(photos: Made) -> None:
-    with serving(photos.folder) as client, ExitStack() as opened:
+def test_the_end_does_not_wait_for_open_connections(tmp_path: Path) -> None:
+    with serving(make(tmp_path, 60).folder) as client, ExitStack() as opened:
         address = ("127.0.0.1", client.auth.port)
         for _ in range(20):
             opened.enter_context(socket.create_connection(address, timeout=30)).sendall(b"GET / H")
