@@ -116,7 +116,7 @@ def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
         table = read_columns(source)
         rows = zip(table["path"], table["label"], table["split"], strict=True)
         yield from (row for row in rows if row[2] != "train")
-    elif root.is_dir():
+    elif (root / "train").is_dir():  # else there is no part to hold out, nor need of torch
         from drpl.data.readers.folder import find_parts, list_labelled
 
         _, part, _ = find_parts(root)

@@ -438,7 +438,7 @@ def test_the_end_does_not_wait_for_open_connections(tmp_path: Path) -> None:
         assert client.ask("/api/issues").code == 200
         began = time.monotonic()
         opened.pop_all()  # they stay open while the server ends
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
 
 
 def test_the_page_needs_nothing_from_outside(client: Client) -> None:
