@@ -121,7 +121,7 @@ def measure(out: Path) -> dict[str, Any]:
     """What one call found, held against the truth."""
     cleaned, wrong = CleanedFolder.load(out), read_wrong(out)
     samples, figures = cleaned.samples, read_json(out / "clean.json")
-    p_noisy, listed = samples["p_noisy"].to_numpy(float), samples["flagged"].to_numpy(bool)
+    p_noisy, listed = samples["p_noisy"].to_numpy(float), samples.index.isin(cleaned.issues.index)
     top = np.argsort(-p_noisy, kind="stable")[: wrong.sum()]
     known = bool(wrong.any())
     return {
