@@ -29,10 +29,13 @@ from drpl.cleaning.review.decision_log import Decision
 from drpl.cleaning.review.forecast import RERANK, Forecaster
 from drpl.cleaning.review.strata import Bools, draw_look
 from drpl.errors import DataError
-from drpl.files import read_arrays, write_json
+from drpl.files import read_arrays, slugify, write_json
+from drpl.report.reliability import draw_found
+from drpl.runs.execute import list_versions
 
-RESULTS = Path("benchmarks/results/review.json")
+RESULTS = Path("benchmarks/results/review")
 REVIEWERS = {"knows the truth": 0.0, "errs in 5 %": 0.05}
+WIDE = 0.12  # an interval that is of use
 REPEATS, MARKS = 100, (500, 1000, 2000)
 LONG = 3000  # images in a list that has something left at the last mark
 RATES, SAMPLES, CLASSES = (0.0, 0.09, 0.4), 20_000, 10
@@ -42,19 +45,22 @@ def main(folders: list[str]) -> None:
     cases = ((name, *read_case(Path(name))) for name in folders) if folders else make_cases()
     found = {}
     for name, cleaned, wrong in cases:
-        found[name] = measure(cleaned, wrong)
+        name = "/".join(Path(name).parts[-2:])
+        found[name] = measure(cleaned, wrong, f"found-{slugify(name)}" if folders else "")
         print(name, found[name], flush=True)
-    write_json(RESULTS, {"command": "python -m benchmarks.review", "cases": found})
+    about = {"command": "python -m benchmarks.review FOLDER ...", "versions": list_versions()}
+    write_json(RESULTS / "review.json", {**about, "cases": found})
 
 
-def measure(cleaned: CleanedFolder, wrong: Bools) -> dict[str, Any]:
+def measure(cleaned: CleanedFolder, wrong: Bools, picture: str = "") -> dict[str, Any]:
     """All figures of one folder; `wrong` has a row for each of its samples."""
     return {
         "samples": len(wrong),
         "wrong": float(wrong.mean()),
         "listed": len(cleaned.issues),
     } | {
-        name: measure_intervals(cleaned, wrong, erring) | measure_orders(cleaned, wrong, erring)
+        name: measure_intervals(cleaned, wrong, erring)
+        | measure_orders(cleaned, wrong, erring, "" if erring else picture)
         for name, erring in REVIEWERS.items()
     }
 
@@ -88,12 +94,17 @@ def measure_intervals(
         "mean width": round(float(np.mean(widths)), 4),
         "widest": round(float(np.max(widths)), 4),
         "contained": int(sum(rate.low <= true <= rate.high for rate in rates)),
+        f"contained and at most {WIDE:g} wide": int(
+            sum(rate.low <= true <= rate.high and rate.high - rate.low <= WIDE for rate in rates)
+        ),
         "bias": round(float(np.mean([rate.value - true for rate in rates])), 4),
     }
 
 
-def measure_orders(cleaned: CleanedFolder, wrong: Bools, erring: float) -> dict[str, Any]:
-    """How many wrong labels are found after some decisions, in both orders."""
+def measure_orders(
+    cleaned: CleanedFolder, wrong: Bools, erring: float, picture: str = ""
+) -> dict[str, Any]:
+    """How many wrong labels are found after some decisions, in both orders; perhaps as a figure."""
     cleaned = lengthen(cleaned)
     every = [int(number) for number in cleaned.issues.index]
     known = decide(cleaned, every, wrong, erring, seed=0)  # of both reviews: they see the same
@@ -104,10 +115,14 @@ def measure_orders(cleaned: CleanedFolder, wrong: Bools, erring: float) -> dict[
         order += rest[:RERANK]
         rest = forecaster.learn({number: known[number] for number in order}).order
     marks = [mark for mark in MARKS if mark <= len(every)] or [len(every) // 2]
-    return {
-        name: {mark: int(sum(is_wrong[number] for number in ids[:mark])) for mark in marks}
+    last = max(marks)
+    found = {
+        name: np.cumsum([is_wrong[number] for number in ids[:last]], dtype=float)
         for name, ids in (("fixed order", every), ("by decisions", order))
     }
+    if picture:
+        draw_found(picture, found).write(RESULTS)
+    return {name: {mark: int(count[mark - 1]) for mark in marks} for name, count in found.items()}
 
 
 def lengthen(cleaned: CleanedFolder) -> CleanedFolder:
