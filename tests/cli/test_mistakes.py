@@ -153,9 +153,9 @@ def test_formulas_are_quoted(command: Command) -> None:
     assert command("noise", "photos", "--noise", "uniform:0.3", "-o", "noisy").code == 0
     assert command("predict", "run", "photos", "-o", "named.csv", "-q").code == 0
     assert command("score", "run").code == 0
-    for path in ("run/samples.csv", "run/scores.csv", "noisy/labels.csv", "named.csv"):
-        for cell in Path(path).read_text().replace("\n", ",").split(","):
-            assert cell.strip('"')[:1] not in ("=", "@", "+"), (path, cell)
+    for table in ("run/samples.csv", "run/scores.csv", "noisy/labels.csv", "named.csv"):
+        for cell in Path(table).read_text().replace("\n", ",").split(","):
+            assert cell.strip('"')[:1] not in ("=", "@", "+"), (table, cell)
     from drpl.runs.folder import Result
 
     assert set(Result.load("run").samples["given_label"]) == {n.replace("/", "_") for n in names}
