@@ -109,6 +109,7 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         expect(cards).to_have_count(60)
         assert tab.run("location.search") == ""  # the token is no longer to be seen
         assert tab.run("document.cookie") == ""  # nor for scripts
+        expect(page.locator("#tabs")).to_be_hidden()  # nothing was found by features
 
         # Filters and order.
         page.select_option("#class", CLASSES[1])

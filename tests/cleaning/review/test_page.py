@@ -13,7 +13,7 @@ from drpl.cleaning.review import page
 from tests.cleaning.test_apply import decide
 from tests.cli.test_cli import Mistake
 from tests.conftest import Command
-from tests.support.cleaned import CLASSES, make, rows
+from tests.support.cleaned import CLASSES, add_found, make, rows
 
 EVIL = '</script><script>alert("x")</script><!-- @DATA@'
 
@@ -57,6 +57,16 @@ def test_names_cannot_break_out(tmp_path: Path) -> None:
     assert data_of(text)["classes"][0] == EVIL
     assert text.count("<script>") == page.read_part("page.html").count("<script>")
     assert page.describe(cleaned, EVIL)["who"] == EVIL
+
+
+def test_tabs_are_for_what_was_found(tmp_path: Path) -> None:
+    made = make(tmp_path)
+    assert page.encode_found(CleanedFolder.load(made.folder)) == {"pairs": [], "outliers": []}
+    strange = add_found(made)
+    found = page.encode_found(CleanedFolder.load(made.folder))
+    assert [row["id"] for row in found["outliers"]] == strange
+    assert found["outliers"][0]["p_noisy"] == made.samples.at[strange[0], "p_noisy"]
+    assert len(found["pairs"]) == 4
 
 
 def test_the_worst_of_too_many(

@@ -90,7 +90,8 @@ def encode_found(cleaned: CleanedFolder) -> dict[str, Any]:
         trained = pairs[f"{side}_part"] == "train"
         own = pairs[f"{side}_id"].map(risk).where(trained)
         pairs = pairs.assign(**{f"{side}_p_noisy": own})
-    outliers = cleaned.outliers.assign(p_noisy=risk).reset_index()
+    outliers = cleaned.outliers
+    outliers = outliers.assign(p_noisy=risk.reindex(outliers.index)).reset_index()
     tables = {"pairs": pairs, "outliers": outliers}
     return {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
 
