@@ -20,6 +20,11 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 COPIES = ("recompressed", "resized", "cropped", "mirrored")
+LABELLED = {  # sets of labels that folders of photos are made with
+    "clean_label": "CIFAR-10's own",
+    "aggre_label": "majority of three people",
+    "worse_label": "worst of three people",
+}
 MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -132,6 +137,75 @@ def rates() -> str:
         rows.append([str(name), *ends, f"{hits[mine.index].sum()} of {len(mine)}"])
     words = f"In {hits.sum()} of {len(hits)} cases the interval contained the truth.\n\n"
     return words + table("labels, wrong, estimated, at least, at most, contained", rows)
+
+
+def photos() -> str:
+    """`drpl clean` on folders of photos, held against the truth: means over seeds."""
+    found, rows = pd.read_csv(RESULTS / "photos" / "table.csv"), []
+    for name, words in LABELLED.items():
+        mine = found[found["labels"] == name]
+        one = mine.mean(numeric_only=True)
+        ends = [f"{one[f'rate {end}']:.1%}" for end in ("value", "low", "high")]
+        cells = [f"{one['wrong']:.1%}", "{} ({} to {})".format(*ends), f"{one['listed']:,.0f}"]
+        known = one["wrong"] > 0
+        shares = ("precision", "recall", "auroc", "precision at the true number")
+        cells += [f"{one[share]:.3f}" if known else "" for share in shares]
+        cells += [f"{one[name]:.3f}" for name in ("ece", "ece after 40")]
+        cells += [f"{one['test accuracy']:.1f}", f"{one['seconds']:.0f}", str(len(mine))]
+        rows.append([words, *cells])
+    head = (
+        "labels, wrong, estimated, listed, precision, recall, AUROC, precision at the true number, "
+        "calibration error, after 40 decisions, accuracy (%), seconds, seeds"
+    )
+    return table(head, rows)
+
+
+def planted() -> str:
+    """Recall as it is said and as it is."""
+    found = pd.read_csv(RESULTS / "planted" / "table.csv")
+    near = (found["planted recall"] - found["true recall"]).abs() <= 0.1
+    rows = [
+        [
+            str(row.data),
+            f"{row.samples:,}",
+            f"{row.wrong:.1%}",
+            f"{found.loc[row.Index, 'planted recall']:.3f}",
+            f"{found.loc[row.Index, 'true recall']:.3f}",
+        ]
+        for row in found.itertuples()
+    ]
+    words = f"In {near.sum()} of {len(near)} cases both are at most 0.1 apart.\n\n"
+    return words + table("data, samples, flipped, planted recall, true recall", rows)
+
+
+def looks() -> str:
+    """A look at 40, repeated a hundred times, and the order of a review."""
+    found, rows = measured("review/review.json")["cases"], []
+    for name, words in LABELLED.items():
+        case = found[f"{name}/seed-1"]
+        for who in ("knows the truth", "errs in 5 %"):
+            one = case[who]
+            cells = [f"{one['mean width']:.1%}", str(one["contained"])]
+            cells.append(str(one["contained and at most 0.12 wide"]))
+            for order in ("fixed order", "by decisions"):
+                cells.append(" / ".join(f"{count:,}" for count in one[order].values()))
+            rows.append([words, who, *cells])
+    head = (
+        "labels, reviewer, mean width, contains the truth, and is at most 12 points wide, "
+        "found in fixed order, sorted by decisions"
+    )
+    return table(head, rows, names=2)
+
+
+def retrain() -> str:
+    """What training again on decisions finds."""
+    found, rows = measured("retrain.json"), []
+    for name in ("aggre", "look-alike"):
+        ways = ("fixed order", "by decisions", "trained again")
+        for mark in found[name][ways[0]]:
+            cells = [f"{found[name][way][mark]:,}" for way in ways]
+            rows.append([name, f"{int(mark):,}", *cells])
+    return table("labels, decisions, fixed order, sorted by decisions, trained again", rows)
 
 
 def scratch() -> str:
@@ -249,7 +323,7 @@ TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
         *(demo, mini, accuracy, losses, humans, people, sizes, rates, scratch, probes, cleaning),
-        *(encoder, second_encoder),
+        *(encoder, second_encoder, photos, planted, looks, retrain),
         *(duplicates, outliers, speed),
     )
 }
