@@ -3,11 +3,12 @@
     python benchmarks/pages.py
 
 In each page, what stands between `<!-- NAME -->` and `<!-- end -->` is made here from the files
-that the other benchmarks wrote to `results/`.
+that the other benchmarks wrote to `results/`. A picture of theirs is copied to `docs/images`.
 """
 
 import json
 import re
+import shutil
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PICTURES = {"review/found-aggre_label-seed-1.png": "found.png"}
 COPIES = ("recompressed", "resized", "cropped", "mirrored")
 LABELLED = {  # sets of labels that folders of photos are made with
     "clean_label": "CIFAR-10's own",
@@ -29,6 +31,8 @@ MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
+    for source, name in PICTURES.items():
+        shutil.copyfile(RESULTS / source, ROOT / "docs" / "images" / name)
     for page in PAGES:
         text = page.read_text("utf-8")
         if (new := filled(text)) != text:
