@@ -14,10 +14,11 @@ end of Jeffreys' interval for the share of all samples that are contradicted.
 
 **Most likely.** Let u be a sample's rank by doubt, 0 the surest and 1 the least sure. Where the
 classifier errs little (u < SEEN) one sees how contradictions beyond its own error grow with u. A
-straight line through them, by least squares, is continued to u = 1; its mean over all samples is
-the estimate, where it lies between the two ends. Noise that is the same everywhere has no slope:
-the slope b is multiplied by 1 - (s / b)^2, s being its standard error, or by 0 if that is less,
-so that chance claims none.
+straight line through them, by least squares, is continued to u = 1, and its mean over all samples
+is taken. Noise that is the same everywhere has no slope: the slope b is multiplied by
+1 - (s / b)^2, s being its standard error, or by 0 if that is less, so that chance claims none. The
+estimate is the mean of a normal distribution with that mean and its standard error, cut off at the
+two ends: a few hundred samples that show no noise do not prove that there is none.
 """
 
 import math
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import beta
+from scipy.stats import beta, truncnorm
 from torch import Tensor
 
 from drpl.detection.noise_model import NoiseModel, rank_doubt
@@ -36,6 +37,7 @@ SEEN = 0.4  # share of the samples that show how noise grows with doubt
 CHANCE = 1.0  # standard errors that a slope is wide of 0 by chance
 CERTAIN = 3.0  # standard errors by which predictions must be better than chance
 FEWEST = 10  # samples that a line can be drawn through
+LEAST = 1e-4  # standard error that every estimate has
 TAIL = 0.005  # of either bound: together with what the classifier gets wrong, 19 of 20 hold
 
 
@@ -63,8 +65,10 @@ def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
     sure = doubt <= SURE
     low = _bound(contradicted[sure], TAIL) - float(error[sure].mean()) - SLIPS
     high = _bound(contradicted, 1 - TAIL)
-    value = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
+    mean, spread = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
     low = max(0.0, min(low, high))
+    ends = ((end - mean) / spread for end in (low, high))
+    value = float(truncnorm.mean(*ends, mean, spread))
     return Rate(min(max(value, low), high), low, high)
 
 
@@ -81,13 +85,15 @@ def _bound(hits: Tensor, quantile: float) -> float:
     return float(beta.ppf(quantile, count + 0.5, total - count + 0.5))
 
 
-def _continue_line(doubt: Tensor, excess: Tensor) -> float:
-    """The mean over all doubts of a line that is fitted where doubt is small."""
+def _continue_line(doubt: Tensor, excess: Tensor) -> tuple[float, float]:
+    """The mean over all doubts of a line that is fitted where doubt is small, and its error."""
     seen = doubt <= SEEN
     u, y = doubt[seen].numpy(), excess[seen].numpy()
     if len(u) < FEWEST:
-        return float(excess.mean())
+        return float(excess.mean()), float(excess.std()) / math.sqrt(len(excess)) + LEAST
     (slope, _), errors = np.polyfit(u, y, 1, cov="unscaled")
-    spread = float(np.var(y - slope * u)) * errors[0, 0]
+    noise, beyond = float(np.var(y - slope * u)), 0.5 - u.mean()
+    spread = noise * errors[0, 0]
+    error = math.sqrt(noise / len(u) + beyond**2 * spread)
     slope *= max(0.0, 1 - CHANCE**2 * spread / max(slope**2, 1e-12))
-    return float(y.mean() + slope * (0.5 - u.mean()))
+    return float(y.mean() + slope * beyond), error + LEAST
