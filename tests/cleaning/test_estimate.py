@@ -68,3 +68,10 @@ def test_predictions_that_know_nothing_leave_the_rate_unknown(classes: int) -> N
     scores = predict_left_out(lambda index: x[index] - x.mean(0), labels, classes).scores
     found = estimate_rate(NoiseModel.fit(scores, labels))
     assert (found.value, found.low, found.high) == (0, 0, 1)
+
+
+def test_few_samples_do_not_prove_that_none_is_wrong() -> None:
+    few = [estimate_rate(make_model(0.0, 0.0, seed, samples=300)[0]).value for seed in range(6)]
+    assert all(0.002 < value < 0.12 for value in few)
+    many, _ = make_model(0.0, 0.0, 1, samples=20_000)
+    assert estimate_rate(many).value < 0.01
