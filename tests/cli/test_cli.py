@@ -263,7 +263,7 @@ def test_models_that_cannot_be_used(command: Command, mistake: Mistake, photos: 
     weights.unlink()
     assert "there is no run/model.safetensors" in mistake("predict", "run", image)
     Path("run/model.json").write_text("{}")
-    assert "lacks" in mistake("predict", "run", image)
+    assert "damaged: network: field required" in mistake("predict", "run", image)
     Path("run/model.json").write_text("{")
     assert "damaged" in mistake("predict", "run", image)
     assert "there is no image file" in mistake("predict", "other", "no.png")

@@ -51,6 +51,7 @@ PYTHON_NOT_RUN = {
     "README.md": "tests/test_docs.py runs it",
     "docs/guide.md": "a sketch; tests/test_examples.py runs the whole of it",
     "docs/comparing.md": "six trainings; tests/experiments/test_grid.py compares",
+    "docs/cleaning.md": "ten minutes; tests/cleaning/test_clean.py cleans",
 }
 ABBREVIATED = {"RUN...": "RUN", "FOLDER": "figures", "DIR": "cleaned", "DATA": "photos"}
 RUN = "runs/photos-uniform-0.4/drpl/seed-1"

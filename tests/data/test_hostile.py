@@ -79,6 +79,7 @@ def test_what_is_no_file_is_left_out(photos: Path, command: Command) -> None:
         decoding.open_file(photos / "ash" / "pipe.png")
     answer = command("doctor", photos / "ash" / "pipe.png")
     assert answer.code == 2
+    draw(photos / "elm" / "more.png", 90)  # with ten images it is enough
     answer = command("clean", "photos", "-o", "out", "--budget", "1s", "--features", "none", "-q")
     assert "pipes, devices or broken links" in answer.out
 

@@ -125,9 +125,14 @@ def test_failures_do_not_stop_the_others(
 
 
 def test_a_grid_of_which_nothing_came(command: Command) -> None:
-    answer = command("compare", "nothing.npz", "--methods", "mixup", "-o", "g", "--jobs", 1)
+    words = ("--methods", "mixup", "-o", "g", "--jobs", 1)
+    answer = command("compare", "nothing.npz", *words)
+    assert answer.code == 2
+    assert "there is no file or folder nothing.npz" in answer.err
+    assert not Path("g").exists()
+    answer = command("compare", "digits", "--limit", 40, "--noise", "ood:0.3", *words)
     assert answer.code == 1
-    assert "there is no file or folder nothing.npz" in answer.out
+    assert "out-of-distribution noise needs images" in answer.out
     assert Path("g/table.csv").read_text().strip() == COLUMNS
 
 

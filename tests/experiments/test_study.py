@@ -257,12 +257,16 @@ def test_failures_do_not_stop_the_others(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(grid, "execute", stopped)
-    answer = command(*words, *short)
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "execute", stopped)
+        answer = command(*words, *short)
     assert answer.code == 130
     assert "Stopped. What was finished is kept; go on with:\n  drpl study " in answer.err
 
     answer = command("study", "nothing.npz", "--methods", "cross_entropy", "-o", "n", "--jobs", 1)
+    assert answer.code == 2
+    none = ("--noise", "ood:0.3", "--methods", "cross_entropy", "-o", "n", "--jobs", 1)
+    answer = command("study", tiny_file, *none, *short)
     assert answer.code == 1
     assert "note: no run was finished, so there is nothing to show" in answer.out
 
