@@ -193,7 +193,8 @@ def test_a_whole_review(tab: Tab, tmp_path: Path) -> None:
         expect(cards).to_have_count(240)
         for k in range(200):
             tab.press("akn"[k % 3])
-            if k > 100 and running.poll() is None and page.locator(SAVED).count() > 100:
+            if k == 150:
+                expect(page.locator(SAVED).nth(100)).to_be_attached()
                 running.kill()
                 running.wait()
         wait_until_saved(tab)

@@ -211,9 +211,10 @@ let looking = boot.look.length > 0; // at the sample that shows how many labels 
 // --- What a decision means ---------------------------------------------------------------------
 
 const wanted = (row) => row.verdict === "outside" ? "not any class" : row.suggested;
-const percent = (share) => share === null ? "unknown" : (100 * share).toFixed(share > 0.995 && share < 1 ? 1 : 0) + "\u00a0%";
+const percent = (share) => share === null ? "unknown" : (share > 0.995 && share < 1 ? Math.min(99.9, 100 * share).toFixed(1) : (100 * share).toFixed(0)) + "\u00a0%";
 const risk = ({ p_noisy, ends: [low, high] }) => typeof low === "number" && typeof high === "number"
-  ? `${Math.round(100 * low)} to ${percent(high)}` : percent(p_noisy);
+  ? Math.round(100 * low) === Math.round(100 * high) ? percent(high) : `${Math.round(100 * low)} to ${percent(high)}`
+  : percent(p_noisy);
 const isDecided = (row) => row.ids.every((id) => decisions.on(id));
 function meant(decision) {
   return { accept: "✓ ", keep: "= ", relabel: "→ ", outside: "✕ " }[decision.action]
