@@ -91,9 +91,10 @@ class Forecaster:
         rate, precision = self.first_rate, None
         sampled = len(looked) >= min(ENOUGH, len(self.look)) > 0
         if sampled:
-            rate = self.shares.estimate(wrong, looked, np.ones_like(self.listed))
+            draws = self.shares.draw(wrong, looked)
+            rate = self.shares.estimate(draws, wrong, np.ones_like(self.listed))
             if self.listed.any():
-                precision = self.shares.estimate(wrong, looked, self.listed)
+                precision = self.shares.estimate(draws, wrong, self.listed)
         found = int(np.nansum(wrong))
         left = rate and Interval(*(max(0.0, end * len(wrong) - found) for end in rate))
         rest = np.flatnonzero(self.listed & ~np.isfinite(wrong))

@@ -50,6 +50,13 @@ class Interval(NamedTuple):
     high: float
 
 
+class Draws(NamedTuple):
+    """Draws from the posterior of all strata."""
+
+    theta: Floats  # [H, DRAWS]
+    none: bool  # whether it may be that no label is wrong
+
+
 class ShareEstimator:
     """What the networks believe of each stratum, ready for decisions."""
 
@@ -68,27 +75,30 @@ class ShareEstimator:
         self.shift_prior = prior / prior.sum()  # [D]
         self.prior = np.diff(below)  # [D, H, T]
 
-    def estimate(self, wrong: Floats, looked: Ints, part: Bools) -> Interval:
-        """The share in some strata, as far as one knows after a look.
+    def draw(self, wrong: Floats, looked: Ints) -> Draws:
+        """What is known after a look.
 
         `wrong` is what was decided on each sample, NaN where nothing was; `looked` are the rows of
-        the look. Decisions on others bound the number: they were not drawn at random.
+        the look.
         """
         seen = [wrong[looked[self.strata[looked] == h]] for h in self.numbers]
         said = np.array([[values.sum(), (1 - values).sum()] for values in seen])
-        theta, none = self._draw(said)
+        return self._draw(said)
+
+    def estimate(self, draws: Draws, wrong: Floats, part: Bools) -> Interval:
+        """The share in some strata. Decisions beyond the look bound it: they were not random."""
         total = np.zeros(DRAWS)
         for h in np.unique(self.strata[part]):
             row = int(np.searchsorted(self.numbers, h))
             known = wrong[(self.strata == h) & np.isfinite(wrong)]
             least, most = known.sum(), self.sizes[row] - (1 - known).sum()
-            total += np.clip(theta[row] * self.sizes[row], least, most)
+            total += np.clip(draws.theta[row] * self.sizes[row], least, most)
         share = total / part.sum()
         low, high = np.quantile(share, [TAIL, 1 - TAIL])
-        return Interval(float(share.mean()), 0.0 if none else float(low), float(high))
+        return Interval(float(share.mean()), 0.0 if draws.none else float(low), float(high))
 
-    def _draw(self, said: Floats) -> tuple[Floats, bool]:
-        """Draws of theta [H, DRAWS], and whether it may be that no label is wrong."""
+    def _draw(self, said: Floats) -> Draws:
+        """Draws from the posterior, given how many were called wrong and right. [H, 2]"""
         q = SLIPS + (1 - 2 * SLIPS) * THETA
         q = q.clip(1e-9, 1 - 1e-9)
         likelihood = q ** said[:, :1] * (1 - q) ** said[:, 1:]  # [E, H, T]
@@ -105,7 +115,7 @@ class ShareEstimator:
             cell = (reached < draws.random((DRAWS, 1)) * reached[:, -1:]).sum(1)
             cell = cell.clip(max=len(THETA) - 1)
             theta[row] = draws.uniform(EDGES[cell], EDGES[cell + 1])
-        return theta, self.may_be_none and none * REFUTED > float(joint.sum())
+        return Draws(theta, self.may_be_none and none * REFUTED > float(joint.sum()))
 
 
 def _find_shifts(odds: Floats, believed: Interval) -> Floats:
@@ -117,7 +127,5 @@ def _find_shifts(odds: Floats, believed: Interval) -> Floats:
         return shift
 
     middle, low, high = map(find, believed)
-    return (
-        np.where(SHIFTS < 0, max(1.0, (middle - low) / 2), max(1.0, (high - middle) / 2)) * (SHIFTS)
-        + middle
-    )
+    below, above = (max(1.0, distance / 2) for distance in (middle - low, high - middle))
+    return middle + np.where(SHIFTS < 0, below, above) * SHIFTS
