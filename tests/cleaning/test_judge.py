@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from drpl.cleaning.judge import Judgement, merge
+from drpl.cleaning.judge import Judgement, merge, weigh_losses
 from drpl.randomness import rng
 from drpl.training.losses import one_hot
 
@@ -126,3 +128,24 @@ def test_networks_that_learnt_nothing_still_give_an_answer() -> None:
     assert torch.isfinite(run.outlier_score).all()
     assert run.rate.high > 0.97
     assert torch.isfinite(run.p_noisy).all()
+
+
+def test_losses_count_more_where_classes_have_many_samples() -> None:
+    weights = [weigh_losses(samples, 10) for samples in (100, 1000, 7000, 20_000, 10**7)]
+    assert weights == sorted(weights)
+    assert weights[0] < 0.001
+    assert weights[2] == pytest.approx(1)
+    assert weights[-1] == pytest.approx(2, abs=1e-3)
+
+
+def test_the_list_is_ordered_by_both_judges() -> None:
+    draws = torch.Generator().manual_seed(2)
+    given = torch.randint(3, (300,), generator=draws)
+    stages = torch.rand(2, 300, 3, generator=draws).softmax(2)
+    losses, scores = torch.rand(300, generator=draws), torch.randn(300, 3, generator=draws)
+    run = Judgement(given, stages.argmax(2), stages, torch.eye(300), losses, scores)
+    by_loss, by_posterior = losses.argsort(), run.noise.posterior.argsort(stable=True)
+    assert torch.equal(replace(run, weight=1e9).order, by_loss)
+    assert torch.equal(replace(run, weight=0.0).order, by_posterior)
+    assert merge([run]).weight == 2  # networks alone
+    assert merge([run], scores).weight == weigh_losses(300, 3)

@@ -61,6 +61,8 @@ from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
 from drpl.runs.folder import Result
 
+PLANTING = 0.2  # share of the budget that planted errors may cost
+
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -127,7 +129,7 @@ def clean(
             result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
             runs.append((result, judge(place, experiment, choose_device(device))))
         source = data if isinstance(data, str) else choice.data.name
-        found = _write_results(folder, source, choice, runs, seed)
+        found = _write_results(folder, source, choice, runs, seed, asked.seconds)
     if earlier:
         _take_over(folder, earlier, quiet=quiet)
     return found
@@ -190,11 +192,18 @@ def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
 
 
 def _write_results(
-    folder: Path, source: str, choice: Choice, runs: list[tuple[Result, Judgement]], seed: int
+    folder: Path,
+    source: str,
+    choice: Choice,
+    runs: list[tuple[Result, Judgement]],
+    seed: int,
+    seconds: float,
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
     train, load = choice.data.train, _read_vectors(choice.data)
+    began = time.monotonic()
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
+    rounds = int(PLANTING * seconds / max(time.monotonic() - began, 1e-3))
     merged = merge([judgement for _, judgement in runs], left_out)
     early = choice.list_doubts()
     doubts = find_doubts(merged, [run for run, _ in runs], early, pixels=left_out is None)
@@ -213,7 +222,7 @@ def _write_results(
     cleaned = CleanedFolder.load(folder)
     if train.paths is None:
         _write_images(cleaned, choice.data, pd.concat([issues, look]))
-    figures = {
+    figures: dict[str, Any] = {
         "seed": seed,
         "repeats": len(runs),
         "samples": len(train),
@@ -225,8 +234,10 @@ def _write_results(
         "doubts": doubts.texts,
         "notes": [*choice.notes, *choice.data.notes],
     }
-    if load and (planted := plant(merged, load, seed)):
+    if load and (planted := plant(merged, load, seed, rounds)):
         figures["planted"] = planted.summarize(train.classes)
+    elif load and not rounds:
+        figures["notes"].append("the budget is too short to measure recall with planted errors")
     if found:
         figures[FINDINGS] = found.summarize()
     write_atomic(folder / "summary.md", summarize(figures, folder))

@@ -1,12 +1,12 @@
 """What is known of every label: by the networks of the runs, and by predictions that left it out.
 
 DRPL's losses are the mean of two stages, averaged over seeds; they and the noise model's posterior
-each put the samples into an order. The mean of their ranks, in which losses count twice, is the
-order of the list. How probable a wrong label is, is the
-posterior at that place, with odds moved such that its mean is the estimated rate. A label that is
-more probably wrong than right is an issue. Whether such an image belongs to another class or to
-none shows in how sure the networks are and in how far it lies, in the features of the model, from
-images that nobody doubts.
+each put the samples into an order. The mean of their ranks is the order of the list; losses count
+up to twice, less where a class has few samples: a linear classifier learns from fewer than networks
+do. How probable a wrong label is, is the posterior at that place, with odds moved such that its
+mean is the estimated rate. A label that is more probably wrong than right is an issue. Whether such
+an image belongs to another class or to none shows in how sure the networks are and in how far it
+lies, in the features of the model, from images that nobody doubts.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +39,8 @@ USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, a
 OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
 LEAST = 1e-6  # probability of a class that logarithms are taken of
 CHUNK = 2048  # images compared with all others at once
-STAGES = 2  # that a loss is the mean of
+STAGES = 2  # that a loss is the mean of; its ranks count as often
+MANY = 700  # samples of a class with which they count half as often, beside a linear classifier
 LISTED = 0.5  # probability of a wrong label above which it is an issue
 
 
@@ -53,6 +54,7 @@ class Judgement:
     features: Tensor  # [N, F] of unit length
     losses: Tensor  # [N] against the given labels
     scores: Tensor  # [N, C] of the classes, that the noise model goes by
+    weight: float = STAGES  # of the losses' ranks, where those of the posterior count once
     unsure: bool = False  # whether too little was learnt to exclude that every label is right
 
     @cached_property
@@ -82,7 +84,7 @@ class Judgement:
         loss, posterior = (
             values.argsort(stable=True).argsort() for values in (self.losses, self.noise.posterior)
         )
-        return (STAGES * loss + posterior).argsort(stable=True)
+        return (self.weight * loss + posterior).argsort(stable=True)
 
     @cached_property
     def p_noisy(self) -> Tensor:
@@ -158,7 +160,11 @@ class Judgement:
     @cached_property
     def verdicts(self) -> list[str]:
         """What is wrong with each sample, if it is an issue."""
-        one_class = (self.votes == self.votes[0]).all(0) & (self.votes[0] != self.given)
+        return self.give_verdicts(self.given)
+
+    def give_verdicts(self, labels: Tensor) -> list[str]:
+        """What would be wrong with each sample, if it had these labels."""
+        one_class = (self.votes == self.votes[0]).all(0) & (self.votes[0] != labels)
         usual = self.outlier_score < UNCLEAR
         kinds = np.where(usual & one_class, "mislabelled", "ambiguous")
         return list(np.where(self.outside, "outside", kinds))
@@ -222,8 +228,18 @@ def merge(runs: list[Judgement], left_out: Tensor | None = None) -> Judgement:
     first = runs[0]
     probs = torch.stack([run.stages for run in runs]).mean(0)
     losses = torch.stack([run.losses for run in runs]).mean(0)
-    scores = probs.mean(0).clamp(min=LEAST).log() if left_out is None else left_out
-    return Judgement(first.given, probs.argmax(2), probs, first.features, losses, scores)
+    if left_out is None:
+        scores, weight = probs.mean(0).clamp(min=LEAST).log(), float(STAGES)
+    else:
+        scores, weight = left_out, weigh_losses(*left_out.shape)
+    votes = probs.argmax(2)
+    return Judgement(first.given, votes, probs, first.features, losses, scores, weight)
+
+
+def weigh_losses(samples: int, classes: int) -> float:
+    """How much the ranks of losses count, where those of leave-one-out predictions count once."""
+    share = (samples / classes / MANY) ** 2
+    return STAGES * share / (1 + share)
 
 
 @torch.no_grad()

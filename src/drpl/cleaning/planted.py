@@ -1,18 +1,21 @@
 """Planted errors: which share of wrong labels the list would show, measured on the user's own data.
 
-Some labels are flipped, half of them as labels are mistaken here, by the noise model's confusions,
-half to any other class; the more probably right a label is, the more often it is drawn. The
-leave-one-out classifier is trained on them once more, and what the noise model of the real labels
-then says decides whether each would have been listed. Where samples are few, this is done several
-times. Nothing of it reaches the lists themselves. Real mistakes are harder to find than planted
-ones where people err on the images that a classifier finds hard, too.
+The labels of some samples are flipped, half of them as labels are mistaken here, by the noise
+model's confusions, half to any other class. A label that is already wrong cannot be made wrong: as
+often as it is probably so, the suggested class is flipped instead of the given one. The
+leave-one-out classifier is trained on the flipped labels once more, and what the noise model of the
+real ones then says decides whether each would have been listed. Where samples are few, this is done
+several times. Nothing of it reaches the lists themselves. Real mistakes are harder to find than
+planted ones where people err on the images that a classifier finds hard, too.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from drpl.cleaning.folder import VERDICTS
 from drpl.cleaning.judge import LISTED, Judgement
 from drpl.detection.left_out import Load, predict_left_out
 from drpl.randomness import rng
@@ -31,9 +34,10 @@ class Planted:
     given: Tensor  # [P]
     alike: Tensor  # [P] bool: flipped as labels are mistaken here, not uniformly
     found: Tensor  # [P] bool
+    verdict: Tensor  # [P] which of VERDICTS each would have had
 
-    def summarize(self, classes: tuple[str, ...]) -> dict[str, object]:
-        """Recall in both ways, and of the pairs of classes that were flipped most often."""
+    def summarize(self, classes: tuple[str, ...]) -> dict[str, Any]:
+        """Recall in both ways, by verdict, and of the pairs of classes flipped most often."""
         pairs = torch.stack([self.true, self.given], 1)
         kinds, counts = pairs.unique(dim=0, return_counts=True)
         rows = []
@@ -42,21 +46,27 @@ class Planted:
             if int(mine.sum()) >= ENOUGH:
                 true, given = (classes[int(label)] for label in kinds[row])
                 rows.append({"true": true, "given": given, "recall": _share(self.found[mine])})
+        verdicts = {name: self.verdict == k for k, name in enumerate(VERDICTS)}
         return {
             "planted": len(self.found),
             "recall": _share(self.found[self.alike]),
             "recall of uniform flips": _share(self.found[~self.alike]),
+            "verdicts": {
+                name: _share(self.found[mine])
+                for name, mine in verdicts.items()
+                if int(mine.sum()) >= ENOUGH
+            },
             "pairs": rows,
         }
 
 
-def plant(run: Judgement, load: Load, seed: int) -> Planted | None:
-    """Flip some labels, train once more, and see which of them would be listed.
+def plant(run: Judgement, load: Load, seed: int, most: int = ROUNDS) -> Planted | None:
+    """Flip some labels, train once more, and see which of them would be listed; `most` times.
 
     None where too few can be flipped to say anything.
     """
-    count = min(round(SHARE * len(run.given)), int((~run.issues).sum()) // 2)
-    rounds = min(ROUNDS, -(-WANTED // max(1, count)))
+    count = round(SHARE * len(run.given))
+    rounds = min(ROUNDS, most, -(-WANTED // max(1, count)))
     if count * rounds < FEWEST:
         return None
     draws = rng(seed, "planted")
@@ -66,21 +76,25 @@ def plant(run: Judgement, load: Load, seed: int) -> Planted | None:
 
 def _plant_once(
     run: Judgement, load: Load, count: int, draws: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """True and given labels of that many flips in each of the two ways, which way, and if found."""
+) -> tuple[Tensor, ...]:
+    """What `Planted` holds, of about that many flips in each of the two ways."""
     classes = run.scores.shape[1]
-    rows = torch.multinomial(1 - run.p_noisy, 2 * count, generator=draws)
+    rows = torch.randperm(len(run.given), generator=draws)[: 2 * count]
     alike = torch.arange(len(rows)) < count
-    true = run.given[rows]
+    wrong = torch.rand(len(rows), generator=draws) < run.p_noisy[rows]
+    true = torch.where(wrong, run.best[1][rows], run.given[rows])
     even = (1 - torch.eye(classes, dtype=torch.float64))[true]
     weights = torch.where(alike[:, None], run.noise.guess_mistakes()[true], even)
     flipped = torch.multinomial(weights, 1, generator=draws).squeeze(1)
+    new = flipped != run.given[rows]
+    rows, alike, true, flipped = (values[new] for values in (rows, alike, true, flipped))
     labels = run.given.clone()
     labels[rows] = flipped
     scores = predict_left_out(load, labels, classes).scores
     odds = run.noise.of(scores, labels).posterior.clamp(1e-9, 1 - 1e-9).logit()
     probable = (odds + run.find_shift(run.rate.value)).sigmoid()
-    return true, flipped, alike, probable[rows] > LISTED
+    verdicts = torch.tensor([VERDICTS.index(name) for name in run.give_verdicts(labels)])
+    return true, flipped, alike, probable[rows] > LISTED, verdicts[rows]
 
 
 def _share(hits: Tensor) -> float:

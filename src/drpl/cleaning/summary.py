@@ -81,11 +81,13 @@ def _describe_features(found: dict[str, Any] | None) -> list[str]:
 
 def describe_planted(planted: dict[str, Any]) -> str:
     """What share of wrong labels the list has, measured on labels that were flipped on purpose."""
+    kinds = [f"{share:.0%} of the {kind}" for kind, share in planted.get("verdicts", {}).items()]
+    by_verdict = f" By verdict: {', '.join(kinds)}." if len(kinds) > 1 else ""
     return (
         f"Of {planted['planted']:,} labels that were flipped on purpose the leave-one-out "
         f"classifier alone would have listed {planted['recall']:.0%} of those flipped as they are "
         f"mistaken here, and {planted['recall of uniform flips']:.0%} of those flipped to any "
-        "class. Real mistakes may be harder to find: people err where images are hard."
+        f"class.{by_verdict} Real mistakes may be harder to find: people err where images are hard."
     )
 
 
