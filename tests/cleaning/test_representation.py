@@ -1,5 +1,6 @@
 """Which representation `clean` takes: what the neighbours say decides."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from PIL import Image
 
 from drpl.cleaning import representation
 from drpl.cleaning.representation import NONE, choose_encoder, represent
-from drpl.data.sources import ReadOptions
+from drpl.data.sources import ReadOptions, load
 from drpl.encoders import lite
 from drpl.errors import ConfigError
 
@@ -69,6 +70,15 @@ def test_with_time_mirror_images_are_seen_too(
 )
 def test_time_buys_better_features(times: float, chosen: tuple[str, bool]) -> None:
     assert choose_encoder(times) == chosen
+
+
+def test_what_is_stored_costs_nothing(patterns: Path, converted: Path) -> None:
+    options = ReadOptions(size=64, cache=converted)
+    for stored in (False, True):
+        found = represent(str(patterns), "auto", options)
+        assert found.data.encoding
+        assert found.data.encoding.mirrored is stored
+        load(str(patterns), replace(options, features="lite0", mirrored=True))
 
 
 def test_digits_are_seen_by_pixels(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from drpl.data.images import attempt, redecode
 from drpl.data.pixel_store import CACHE
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import vote_by_neighbours
-from drpl.encoders.encode import encode_splits
+from drpl.encoders.encode import count_missing, encode_splits
 from drpl.encoders.encoder import load_encoder
 from drpl.encoders.lite import has_weights
 from drpl.encoders.measure import time_image
@@ -52,6 +52,7 @@ def represent(
     """Read the data as pixels or as features, as asked for or, with `auto`, as suits them.
 
     A SHARE of `seconds` may be spent on features: of a second encoder too, and of mirror images.
+    Where these are stored they are used in any case.
     """
     asked = replace(options, features=None if features in (AUTO, NONE) else features)
     if features == NONE or (
@@ -79,6 +80,8 @@ def represent(
     if shares["features"] <= shares["pixels"]:
         return Representation(_load(what, options), None, (f"{told}: trained on pixels",))
     encoder, mirrored = choose_encoder(SHARE * seconds / _forecast(lazy, asked))
+    if encoder == ENCODER and not mirrored:  # perhaps an earlier call had the time
+        mirrored = not count_missing(lazy, replace(asked, mirrored=True))
     asked = replace(asked, features=encoder, mirrored=mirrored or asked.mirrored)
     data = encode_splits(lazy, asked)
     check_every_class(data.train.labels, data.train.classes)  # also of what could be read

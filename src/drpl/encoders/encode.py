@@ -30,12 +30,12 @@ from drpl.data.sources import ReadOptions, load
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.encoders.own_features import is_features_file, with_features
 from drpl.encoders.ray_engine import Made, encode_on_cluster, encode_views
-from drpl.encoders.store import HALF, FeatureStore, StoredVectors, make_keys
+from drpl.encoders.store import HALF, FeatureStore, StoredVectors, make_all_keys
 from drpl.errors import ConfigError, DataError
 from drpl.files import open_atomic, slugify
 
 PART = 256  # images that are stored together: what a kill loses at most
-LOOKED_UP = 4096  # images whose keys are made together
+WRITTEN = 4096  # vectors that are written together
 LONGEST = 60  # signs of an encoder's name in that of its store
 
 
@@ -92,6 +92,14 @@ def encode_splits(data: DatasetSplits, read_options: ReadOptions) -> DatasetSpli
     )
 
 
+def count_missing(data: DatasetSplits, read_options: ReadOptions) -> int:
+    """How many images have no vectors in the store, of those that the options ask for."""
+    folder = (read_options.cache or CACHE) / "features"
+    job = _Job(read_options.features or "", folder, read_options, 0)
+    parts = [part for part in (data.train, data.test, data.outside) if part]
+    return sum(len(job.find_missing(make_all_keys(part.images))) for part in parts)
+
+
 class _Job:
     """The encoding of one data set, part after part."""
 
@@ -115,9 +123,8 @@ class _Job:
 
     def encode(self, dataset: Dataset) -> Dataset:
         """A part with vectors for images, without those that cannot be read."""
-        every = torch.arange(len(dataset)).split(LOOKED_UP)
-        keys = [key for index in every for key in make_keys(dataset.images, index)]
-        missing = self._find_missing(keys)
+        keys = make_all_keys(dataset.images)
+        missing = self.find_missing(keys)
         self._advance(len(keys) - len(missing))
         unread = self._fill(dataset.images, keys, missing) if len(missing) else {}
         broken = {i: unread[key] for i, key in enumerate(keys) if key in unread}
@@ -139,7 +146,7 @@ class _Job:
         with ExitStack() as locks:
             for store, _ in self.stores:
                 locks.enter_context(store.locked())
-            left = self._find_missing(keys)  # another process may have done some
+            left = self.find_missing(keys)  # another process may have done some
             self._advance(len(missing) - len(left))
             lacking = [keys[i] for i in left.tolist()]
             todo = [(store, view) for store, view in self.stores if (store.find(lacking) < 0).any()]
@@ -175,7 +182,7 @@ class _Job:
                     "same command again when it is back"
                 )
 
-    def _find_missing(self, keys: list[bytes]) -> Tensor:
+    def find_missing(self, keys: list[bytes]) -> Tensor:
         """Which images have no vector yet, each image once. [M]"""
         lacking = np.any([store.find(keys) < 0 for store, _ in self.stores], axis=0)
         first = {keys[i]: i for i in reversed(lacking.nonzero()[0].tolist())}
@@ -232,5 +239,5 @@ def _write_vectors(file: IO[bytes], images: Images) -> None:
     shape = (len(images), *images.shape)
     about = {"descr": HALF.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, about)
-    for index in torch.arange(len(images)).split(LOOKED_UP):
+    for index in torch.arange(len(images)).split(WRITTEN):
         file.write(images.load(index).numpy().astype(HALF).tobytes())

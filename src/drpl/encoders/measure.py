@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from statistics import median
 
 import torch
 from torch import Tensor
@@ -46,16 +47,19 @@ def time_image(encoder: Encoder, images: Images) -> float:
     """Seconds that one of these images takes, decoding included.
 
     Nothing is stored, so what was encoded before takes as long as what is new. The first batch
-    warms up the encoder, and counts only if it is alone.
+    warms up the encoder, and counts only if it is alone. Of the others it is the median: that
+    something else had the machine for a moment says little of the minutes to come.
     """
     shown = redecode(images, encoder.size)
     some = torch.randperm(len(images), generator=rng("speed"))[: PARTS * IMAGES]
     first, *rest = some.split(IMAGES)
     _encode(encoder, attempt(shown, first)[0])
-    timed, began = rest or [first], time.perf_counter()
-    for _, (pixels, _) in read_ahead(lambda part: attempt(shown, part), timed, 2):
+    times, began = [], time.perf_counter()
+    for part, (pixels, _) in read_ahead(lambda part: attempt(shown, part), rest or [first], 2):
         _encode(encoder, pixels)
-    return (time.perf_counter() - began) / sum(map(len, timed))
+        began, before = time.perf_counter(), began
+        times.append((began - before) / len(part))
+    return median(times)
 
 
 def _encode(encoder: Encoder, pixels: Tensor) -> None:

@@ -25,6 +25,7 @@ from drpl.errors import DataError
 from drpl.files import explain_write_errors
 
 KEY = 16  # bytes
+PART = 4096  # images whose keys are made together
 HALF = np.dtype(np.float16)
 
 
@@ -121,8 +122,14 @@ class StoredVectors:
         return torch.from_numpy(total / len(self.rows))
 
 
-def make_keys(images: Images, index: Tensor) -> list[bytes]:
+def make_all_keys(images: Images) -> list[bytes]:
     """16 bytes for each image that are others for another image."""
+    every = torch.arange(len(images)).split(PART)
+    return [key for index in every for key in make_keys(images, index)]
+
+
+def make_keys(images: Images, index: Tensor) -> list[bytes]:
+    """The keys of some of the images."""
     if isinstance(images, ComposedImages):
         keys = [b""] * len(index)
         for source, place, inner in images.locate(index):
