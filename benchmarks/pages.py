@@ -20,7 +20,10 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-PICTURES = {"review/found-aggre_label-seed-1.png": "found.png"}
+PICTURES = {
+    "review/found-aggre_label-seed-1.png": "found.png",
+    "clipart/clipart.png": "clipart.png",
+}
 COPIES = ("recompressed", "resized", "cropped", "mirrored")
 LABELLED = {  # sets of labels that folders of photos are made with
     "clean_label": "CIFAR-10's own",
