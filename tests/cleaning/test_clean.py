@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from drpl.cleaning.claim import PLAN
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
-from drpl.cleaning.plan import Choice, list_choices, scale_epochs
+from drpl.cleaning.plan import Choice, Doubts, list_choices, scale_epochs
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
@@ -315,12 +315,30 @@ def test_too_little_time_or_data_is_said(tmp_path: Path, command: Command) -> No
     answer = command("clean", "digits", "--limit", 60, "-o", "few", "--budget", "1s",
                      "--features", "none")  # fmt: skip
     assert answer.code == 0, answer.err
-    sentence = "steps only, where 300 or more are of use"
-    for text in (answer.err, answer.out, Path("few/summary.md").read_text()):
-        assert sentence in text
-    assert sentence in Path("few/report.html").read_text()
+    said = [answer.err, answer.out, Path("few/summary.md").read_text()]
+    said.append(Path("few/report.html").read_text())
+    for text in said:
+        assert "steps only, where 300 or more are of use" in text
+    for text in said[1:]:
+        assert "cannot be told from what was not learnt, so nothing is listed" in text
     figures = json.loads(Path("few/clean.json").read_text())
-    assert figures["noise rate"]["low"] == 0
+    assert figures["noise rate"]["low"] == figures["noise rate"]["value"] == figures["issues"] == 0
+    assert not pd.read_csv("few/samples.csv").flagged.any()
+
+
+def test_a_few_rare_classes_are_said_but_the_list_stays(tiny: DatasetSplits) -> None:
+    train = tiny.train
+    pixels, labels = train.images.load(torch.arange(72)).numpy(), train.labels.numpy()
+
+    def find(labels: NDArray[np.int64]) -> Doubts:
+        choice = next(list_choices(arrays(pixels, labels)))
+        return scale_epochs(choice, 10).find_doubts()
+
+    assert find(labels) == Doubts([], on_rate=False)
+    rare = np.where(np.arange(72) < 4, 3, labels)
+    assert "1 of 4 classes have fewer than 5 images" in find(rare).texts[0]
+    assert not find(rare).on_rate
+    assert find(np.arange(72) // 3).on_rate
 
 
 @pytest.mark.parametrize("count", [2, 9])

@@ -1,4 +1,4 @@
-"""What is doubtful about a cleaning stands before what it found, and widens the rate."""
+"""What is doubtful about a cleaning stands before what it found, and withholds the list."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.cleaning.doubts import CONTRADICTED, WIDENED, Doubts, find_doubts
+from drpl.cleaning.doubts import CONTRADICTED, WITHHELD, find_doubts
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.judge import Judgement
-from drpl.cleaning.plan import USEFUL
+from drpl.cleaning.plan import USEFUL, Doubts
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
 from drpl.cleaning.tables import build_issues
@@ -33,7 +33,7 @@ def doubt(run: Judgement, *notes: list[str], early: str = "", pixels: bool = Tru
         SimpleNamespace(summary={"stages": [{"notes": ["of an early stage"]}, {"notes": note}]})
         for note in notes or ([],)
     ]
-    return find_doubts(run, runs, [early] if early else [], pixels=pixels)
+    return find_doubts(run, runs, Doubts([early] if early else [], bool(early)), pixels=pixels)
 
 
 def widen(run: Judgement, doubts: Doubts) -> Judgement:
@@ -54,15 +54,16 @@ def test_the_notes_of_the_last_stage_are_counted() -> None:
     assert not doubt(run, [HEAP]).on_rate
 
 
-def test_what_was_doubtful_before_widens_the_rate_on_pixels() -> None:
+def test_what_was_doubtful_before_withholds_the_list_on_pixels() -> None:
     run, _ = judged(0.2, 0.05)
     assert run.rate.low > 0.1
     found = doubt(run, early="too few steps")
-    assert found.texts == ["too few steps", WIDENED]
+    assert found.texts == ["too few steps", WITHHELD]
     wider = widen(run, found)
     assert (wider.rate.low, wider.rate.high) == (0, run.rate.high)
-    assert wider.rate.value == run.rate.value
-    assert bool((wider.issues == run.issues).all())
+    assert wider.rate.value == 0
+    assert not wider.issues.any()
+    assert bool((wider.order == run.order).all())
     few = doubt(run, early="too few steps", pixels=False)
     assert few.texts == ["too few steps"]
     assert not few.on_rate  # their rate comes from elsewhere
@@ -75,19 +76,19 @@ def test_predictions_of_little_use() -> None:
     assert "of little use" in found.texts[0]
     assert not found.on_rate  # the labels may be that bad
     both = doubt(run, [HEAP])
-    assert both.texts[1:] == [HEAP, WIDENED]
+    assert both.texts[1:] == [HEAP, WITHHELD]
     assert widen(run, both).rate.low == 0
 
 
 def test_the_lower_probabilities_follow_the_rate() -> None:
     run, _ = judged(0.2, 0.05, samples=400)
     train = in_memory(torch.zeros(400, 1, 2, 2), run.given, tuple("abcde"))
-    before, after = (
-        build_issues(one, train) for one in (run, widen(run, doubt(run, early="too few steps")))
-    )
-    assert before["p_low"].mean() > 0.5
+    unsure = widen(run, doubt(run, early="too few steps"))
+    every = torch.arange(400)
+    before, after = (build_issues(one, train, every) for one in (run, unsure))
+    assert before.loc[run.issues.numpy(), "p_low"].mean() > 0.5
     assert after["p_low"].max() < 0.1
-    assert after["p_noisy"].equals(before["p_noisy"])
+    assert after["p_high"].equals(before["p_high"])
 
 
 def test_doubts_come_first(tmp_path: Path) -> None:

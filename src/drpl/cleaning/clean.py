@@ -164,7 +164,7 @@ def _choose(
         copied, skipped = choose_copies(found.data, asked.seconds)
         notes = (*found.notes, skipped) if skipped else found.notes
         choice = replace(choice, notes=notes, copied=copied)
-        display.notes((*notes, *choice.list_doubts()))
+        display.notes((*notes, *choice.find_doubts().texts))
         display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
         if seconds > left:
             display.note("that is more than the budget, but nothing quicker would learn enough")
@@ -205,7 +205,7 @@ def _write_results(
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
     rounds = int(PLANTING * seconds / max(time.monotonic() - began, 1e-3))
     merged = merge([judgement for _, judgement in runs], left_out)
-    early = choice.list_doubts()
+    early = choice.find_doubts()
     doubts = find_doubts(merged, [run for run, _ in runs], early, pixels=left_out is None)
     merged = replace(merged, unsure=doubts.on_rate)
     result = tables.write_judgement(folder, merged, train)

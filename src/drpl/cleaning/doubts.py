@@ -1,32 +1,23 @@
 """What makes a cleaning itself doubtful: it stands before everything that was found.
 
-Where it casts doubt on the rate, the rate is widened: networks that have learnt little contradict
-labels because they do not know better, so it may be that no label is wrong. Only on pixels, for on
-features the rate comes from the leave-one-out classifier, whatever the networks did.
+Where it casts doubt on the rate, the rate begins at 0 and nothing is listed: networks that have
+learnt little contradict labels because they do not know better, so it may be that no label is
+wrong. Only on pixels, for on features the rate comes from the leave-one-out classifier, whatever
+the networks did.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from drpl.cleaning.judge import Judgement
+from drpl.cleaning.plan import Doubts
 from drpl.runs.folder import Result
 
 CONTRADICTED = 0.6  # share of contradicted labels from which on nothing is sure
-WIDENED = "so it may be that no label is wrong, and the rate below begins at 0"
+WITHHELD = "so it may be that no label is wrong, and nothing is listed"
 
 
-@dataclass(frozen=True)
-class Doubts:
-    """Sentences without their full stop, and whether they are on the rate."""
-
-    texts: list[str]
-    on_rate: bool
-
-
-def find_doubts(
-    run: Judgement, runs: Sequence[Result], early: Sequence[str], *, pixels: bool
-) -> Doubts:
+def find_doubts(run: Judgement, runs: Sequence[Result], early: Doubts, *, pixels: bool) -> Doubts:
     """What is doubtful about finished runs and the judgement by all of them together.
 
     `early` are the doubts that there were before any training.
@@ -34,8 +25,8 @@ def find_doubts(
     notes = Counter(note for one in runs for note in one.summary["stages"][-1]["notes"])
     vague = [f"{note}{_say_how_often(count, len(runs))}" for note, count in notes.items()]
     useless = _note_contradictions(run)
-    on_rate = pixels and bool(early or (useless and vague)) and run.rate.high < 1
-    return Doubts([*useless, *vague, *early, *([WIDENED] if on_rate else [])], on_rate)
+    on_rate = pixels and bool(early.on_rate or (useless and vague)) and run.rate.high < 1
+    return Doubts([*useless, *vague, *early.texts, *([WITHHELD] if on_rate else [])], on_rate)
 
 
 def _say_how_often(count: int, runs: int) -> str:

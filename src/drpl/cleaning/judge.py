@@ -74,9 +74,9 @@ class Judgement:
 
     @cached_property
     def rate(self) -> Rate:
-        """The share of wrong labels."""
+        """The share of wrong labels; one that is not sure claims none, so that none is listed."""
         rate = estimate_rate(self.noise)
-        return replace(rate, low=0.0) if self.unsure else rate
+        return replace(rate, value=0.0, low=0.0) if self.unsure else rate
 
     @cached_property
     def order(self) -> Tensor:

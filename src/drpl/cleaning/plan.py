@@ -49,10 +49,19 @@ SEEDS = 5  # that vectors are trained with at most: more add little
 HARMFUL = 0.65  # share of mirrored images that are recognised: above it mirroring harms
 USEFUL = {"images": 300, "vectors": 100}  # steps below which networks have hardly learnt
 SCARCE = 5  # images of a class below which they cannot
+MANY = 0.1  # share of the images in such classes from which on nothing is sure
 FEWEST = 10  # images in all that there must be
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 Settings = Mapping[str, Any]  # nested, as in a preset file
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """Sentences without their full stop, and whether they are on the rate."""
+
+    texts: list[str]
+    on_rate: bool
 
 
 @dataclass(frozen=True)
@@ -114,23 +123,25 @@ class Choice:
         schedules = list_schedules(self.compose()).values()
         return sum(one.epochs * ceil(count / one.batch_size) for one in schedules)
 
-    def list_doubts(self) -> list[str]:
+    def find_doubts(self) -> Doubts:
         """Why too little may be learnt to believe what is found."""
         doubts, train = [], self.data.train
         useful = USEFUL["vectors" if len(train.images.shape) == 1 else "images"]
-        if (steps := self.count_steps()) < useful:
+        steps = self.count_steps()
+        if steps < useful:
             doubts.append(
                 f"the networks learn in {steps:,} steps only, where {useful} or more are of use: "
                 "what they have not learnt looks like wrong labels; give them more time (--budget) "
                 "or more images"
             )
         counts = torch.bincount(train.labels, minlength=len(train.classes))
-        if few := int((counts < SCARCE).sum()):
+        scarce = counts[counts < SCARCE]
+        if len(scarce):
             doubts.append(
-                f"{few:,} of {len(counts):,} classes have fewer than {SCARCE} images: too few to "
-                "tell a wrong label from a rare one"
+                f"{len(scarce):,} of {len(counts):,} classes have fewer than {SCARCE} images: too "
+                "few to tell a wrong label from a rare one"
             )
-        return doubts
+        return Doubts(doubts, steps < useful or int(scarce.sum()) >= MANY * len(train))
 
     def save(self, path: Path, about: Mapping[str, Any] | None = None) -> None:
         """Keep the choice, so that a stopped call goes on with it, and what data it is for."""

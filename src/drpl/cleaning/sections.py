@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.page import MOST, build_standalone, read_part
-from drpl.cleaning.summary import MEANING, UNKNOWN, describe_planted
+from drpl.cleaning.summary import MEANING, UNKNOWN, WITHHELD, describe_planted
 from drpl.report.matrices import draw_matrix
 from drpl.report.numbers import Number, look_up, tag_name
 from drpl.report.page import Section
@@ -42,6 +42,10 @@ def _describe(figures: dict[str, Any]) -> str:
     if figures["noise rate"]["high"] == 1:
         text = Markup("<p>How many of the {} labels are wrong cannot be said: {}.</p>").format(
             number("samples"), UNKNOWN
+        )
+    elif figures["noise rate"]["value"] == 0:
+        text = Markup("<p>At most <b>{}&nbsp;%</b> of the {} labels are wrong. {}</p>").format(
+            rate[2], number("samples"), WITHHELD
         )
     doubt = Markup('<p class="note">Doubtful: {}.</p>')
     text = Markup().join([*(doubt.format(tag_name(one)) for one in figures["doubts"]), text])

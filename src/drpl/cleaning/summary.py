@@ -8,6 +8,10 @@ PAIRS = 5  # confusions that are named
 OFTEN = 0.02  # share of a class from which on a confusion is named
 DISTRUSTED = 1.5  # times the mean share of doubted labels makes a class one to distrust
 NONE = 0.005  # a lower end of the rate below which all labels may be right
+WITHHELD = (
+    "It may be that none is: what is wrong cannot be told from what was not learnt, so nothing is "
+    "listed."
+)
 UNKNOWN = "the predictions agree with them no more often than chance would, so nothing is listed"
 MEANING = {
     "mislabelled": "look like another class",
@@ -96,6 +100,8 @@ def _describe_rate(figures: dict[str, Any]) -> str:
     rate, samples = figures["noise rate"], figures["samples"]
     if rate["high"] == 1:
         return f"How many of the {samples:,} labels are wrong cannot be said: {UNKNOWN}."
+    if rate["value"] == 0:
+        return f"At most **{rate['high']:.1%}** of the {samples:,} labels are wrong. {WITHHELD}"
     none = " It may be that none is." if rate["low"] < NONE else ""
     return (
         f"Between **{rate['low']:.1%}** and **{rate['high']:.1%}** of the {samples:,} labels are "

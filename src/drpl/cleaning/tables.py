@@ -123,7 +123,7 @@ def count_by_class(train: Dataset, run: Judgement) -> list[dict[str, Any]]:
         index = (train.labels == label).nonzero().flatten()
         count, wrong = len(index), int(run.issues[index].sum())
         row = {"name": name, "samples": count, "issues": wrong, "share": wrong / count}
-        if count >= ENOUGH:
+        if count >= ENOUGH and not run.unsure:
             row["noise rate"] = asdict(estimate_rate(run.noise, index))
         rows.append(row)
     return rows
