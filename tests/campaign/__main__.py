@@ -8,7 +8,12 @@ import time
 from pathlib import Path
 
 from tests.campaign.attacks import ATTACKS, Tally
+from tests.campaign.running import import_all
 from tests.campaign.scenes import build_scene
+
+# In turn: one attack is up to four kills, one damaged file, one command line or one fault.
+TURNS = ("kills", *["damage", "arguments"] * 3, "faults", *["damage", "arguments"] * 3)
+OFTEN = 60  # seconds after which the counts are shown
 
 
 def main() -> int:
@@ -22,17 +27,26 @@ def main() -> int:
     asked = parser.parse_args()
     home = asked.out.resolve()
     shutil.rmtree(home, ignore_errors=True)
-    tally, ends, number = Tally(), time.monotonic() + 60 * asked.minutes, asked.seed
+    tally, began, shown, number = Tally(), time.monotonic(), 0.0, asked.seed
+    import_all()
     scene = build_scene(home / "scene")
-    while number - asked.seed < asked.seeds if asked.seeds else time.monotonic() < ends:
-        name = asked.only or list(ATTACKS)[number % len(ATTACKS)]
+    while number - asked.seed < asked.seeds if asked.seeds else passed(began) < 60 * asked.minutes:
+        name = asked.only or TURNS[number % len(TURNS)]
         where, before = home / f"{name}-{number}", len(tally.failures)
         ATTACKS[name](scene, where, random.Random(f"{name} {number}"), tally)
         if len(tally.failures) == before:
             shutil.rmtree(where)
         number += 1
+        if passed(began) > shown + OFTEN:
+            shown = passed(began)
+            sys.stderr.write(f"{shown / 60:.0f} min: {tally.describe()}\n")
     sys.stdout.write(f"{tally.describe()}\n{len(tally.failures)} failures\n")
     return int(bool(tally.failures))
+
+
+def passed(began: float) -> float:
+    """Seconds since then."""
+    return time.monotonic() - began
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Command lines of all kinds, by what the commands themselves declare."""
 
+from functools import cache
 from inspect import Parameter, signature
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin
@@ -37,8 +38,9 @@ GOOD: dict[str, tuple[str, ...]] = {  # by the name of a parameter, what leads o
 KEPT_OUT = ("review",)  # waits for people
 
 
+@cache
 def draw_words(number: int, count: int) -> list[list[str]]:
-    """Some command lines."""
+    """Some command lines; few at once would all be simple."""
     found: list[list[str]] = []
 
     @seed(number)

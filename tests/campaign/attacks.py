@@ -2,6 +2,8 @@
 
 import builtins
 import errno
+import math
+import mmap
 import os
 import random
 import resource
@@ -15,11 +17,26 @@ from typing import Any
 
 from tests.campaign.arguments import draw_words
 from tests.campaign.running import Ended, run
-from tests.campaign.scenes import JOBS, TRAIN, Job, copy_scene, read_results
+from tests.campaign.scenes import (
+    CLEAN,
+    DATA,
+    JOBS,
+    LISTED,
+    TRAIN,
+    Job,
+    change_data,
+    copy_scene,
+    read_results,
+    restore_data,
+)
 from tests.data.test_fuzz import mutated
 
 FAULTS = (errno.ENOSPC, errno.EIO, errno.EROFS)
 MEMORY = 300 * 2**20  # bytes that a command may take beyond what its process has
+LATEST = 40  # call at which writing fails
+BATCHES, LINES = 50, 100  # of command lines that are drawn at once
+DONE = ("kills", "damaged files", "command lines", "faults")
+WRONG = ("lost", "torn", "tracebacks", "hangs", "silent mixtures")
 
 
 @dataclass
@@ -27,28 +44,32 @@ class Tally:
     """What was done, and what went wrong."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[str, Ended, Path]] = field(default_factory=list)
+    failures: list[tuple[str, Ended, Path, str]] = field(default_factory=list)
 
-    def check(self, ended: Ended, where: Path, wrong: str | None = None) -> bool:
+    def check(self, ended: Ended, where: Path, wrong: str | None = None, why: str = "") -> bool:
         """Note what went wrong with a command, if anything did."""
-        wrong = wrong or ended.failure
+        wrong = ended.failure or wrong
         if wrong:
             self.counts[wrong] += 1
-            self.failures.append((wrong, ended, where))
+            self.failures.append((wrong, ended, where, why))
         return wrong is None
 
     def describe(self) -> str:
         """All counts, and how to see each failure again."""
-        lines = [f"{name}: {count:,}" for name, count in self.counts.items()]
-        for wrong, ended, where in self.failures:
-            last = (ended.err.strip().splitlines() or ["nothing"])[-1]
+        names = dict.fromkeys([*DONE, *WRONG, *self.counts])
+        lines = [", ".join(f"{name}: {self.counts[name]:,}" for name in names)]
+        for wrong, ended, where, why in self.failures:
+            last = why or (ended.err.strip().splitlines() or ["nothing"])[-1]
             again = shlex.join(["drpl", *ended.words])
             lines.append(f"FAILED ({wrong}): cd {shlex.quote(str(where))} && {again}\n    {last}")
         return "\n".join(lines)
 
 
 def attack_by_kills(scene: Path, where: Path, draws: random.Random, tally: Tally) -> None:
-    """Kill a command at random moments; started again it ends as if nothing had been."""
+    """Kill a command at random moments; started again it ends as if nothing had been.
+
+    Some are started with other data first, which must be refused if there is something of the old.
+    """
     name = draws.choice(list(JOBS))
     job, wanted, seconds = JOBS[name], *_run_whole(scene, name)
     copy_scene(scene, where)
@@ -57,6 +78,16 @@ def attack_by_kills(scene: Path, where: Path, draws: random.Random, tally: Tally
         tally.counts["kills"] += ended.code == -signal.SIGKILL
         if not tally.check(ended, where):
             return
+    if job.resumed and draws.random() < 0.4:
+        change_data(where)
+        ended = run(job.words, where)
+        if ended.code == 0:  # then nothing may be of the old data
+            other, _ = _run_whole(scene, name, changed=True)
+            _compare(job, where, other, ended, tally, "silent mixtures")
+            return
+        if not tally.check(ended, where):
+            return
+        restore_data(scene, where)
     _finish(job, where, wanted, tally)
 
 
@@ -65,8 +96,9 @@ def attack_by_faults(scene: Path, where: Path, draws: random.Random, tally: Tall
     name = draws.choice(list(JOBS))
     job, (wanted, _) = JOBS[name], _run_whole(scene, name)
     copy_scene(scene, where)
-    tally.counts["faults"] += 1
-    ended = run(job.words, where, prepare=draws.choice(_list_faults(draws)))
+    struck = mmap.mmap(-1, 1)  # shared with the command: whether its fault came
+    ended = run(job.words, where, prepare=draws.choice(_list_faults(draws, struck)))
+    tally.counts["faults"] += struck[0] or ended.code != 0
     if tally.check(ended, where):
         _finish(job, where, wanted, tally)
 
@@ -74,26 +106,40 @@ def attack_by_faults(scene: Path, where: Path, draws: random.Random, tally: Tall
 def attack_by_damage(scene: Path, where: Path, draws: random.Random, tally: Tally) -> None:
     """Damage a file and let a command read it: a sentence or a result, no traceback."""
     copy_scene(scene, where)
-    files = sorted(path for path in where.rglob("*") if path.is_file() and path.name[0] != ".")
-    kinds = sorted({_kind(path, where) for path in files})
-    kind = draws.choice(kinds)
-    path = draws.choice([path for path in files if _kind(path, where) == kind])
+    path = draws.choice(draws.choice(list(_list_damaged(where).values())))
+    words = draws.choice(list(_list_readers(path, where)))
     content = path.read_bytes()
-    for words in draws.sample(list(_list_readers(path, where)), 2):
-        if words == TRAIN and path.name != "result.json":  # so that it reads what it left
-            (where / "trained" / "result.json").unlink(missing_ok=True)
-        path.write_bytes(_damage(content, draws))
-        tally.counts["damaged files"] += 1
-        tally.check(run(words, where), where)
-        path.write_bytes(content)
+    while (damaged := _damage(content, draws)) == content:
+        pass
+
+    def prepare() -> None:
+        """What a command finds; one that trains or cleans goes on with what it left."""
+        copy_scene(scene, where)
+        for job, last in ((TRAIN, "trained/result.json"), (CLEAN, "cleaned/clean.json")):
+            if words == job and path != where / last:
+                (where / last).unlink()
+        path.write_bytes(damaged)
+
+    prepare()
+    tally.counts["damaged files"] += 1
+    ended, wrong, why = run(words, where), None, ""
+    if ended.code == 0 and words in (TRAIN, CLEAN):
+        out = "trained" if words == TRAIN else "cleaned"
+        names = [f"{out}/{name}" for name in ("samples.csv", "model.safetensors")]
+        other = [name for name in names if _read(where / name) != _read(scene / name)]
+        if other and where / other[0] != path:
+            wrong, why = "silent mixtures", f"{path.name} was damaged, {other[0]} differs"
+    if not tally.check(ended, where, wrong, why):
+        prepare()
 
 
 def attack_by_arguments(scene: Path, where: Path, draws: random.Random, tally: Tally) -> None:
-    """Give commands arguments of all kinds."""
+    """Give a command arguments of all kinds."""
+    words = draws.choice(draw_words(draws.randrange(BATCHES), LINES))
     copy_scene(scene, where)
-    for words in draw_words(draws.randrange(2**32), 5):
-        tally.counts["command lines"] += 1
-        tally.check(run(words, where, prepare=_refuse_long_work), where)
+    tally.counts["command lines"] += 1
+    if not tally.check(run(words, where, prepare=_refuse_long_work), where):
+        copy_scene(scene, where)
 
 
 ATTACKS: dict[str, Callable[[Path, Path, random.Random, Tally], None]] = {
@@ -103,47 +149,59 @@ ATTACKS: dict[str, Callable[[Path, Path, random.Random, Tally], None]] = {
     "faults": attack_by_faults,
 }
 
-_whole: dict[tuple[Path, str], tuple[dict[str, bytes], float]] = {}
+_whole: dict[tuple[Path, str, bool], tuple[dict[str, bytes], float]] = {}
 
 
-def _run_whole(scene: Path, name: str) -> tuple[dict[str, bytes], float]:
+def _run_whole(scene: Path, name: str, *, changed: bool = False) -> tuple[dict[str, bytes], float]:
     """What a command leaves that nobody disturbs, and its seconds; done once."""
-    if (scene, name) not in _whole:
+    if (scene, name, changed) not in _whole:
         where = copy_scene(scene, scene.with_name(f"{scene.name}-{name}"))
+        if changed:
+            change_data(where)
         ended = run(JOBS[name].words, where)
         if ended.code:
             raise RuntimeError(f"{name}: {ended.err}")
-        _whole[scene, name] = read_results(where, JOBS[name]), ended.seconds
-    return _whole[scene, name]
+        _whole[scene, name, changed] = read_results(where, JOBS[name]), ended.seconds
+    return _whole[scene, name, changed]
 
 
 def _finish(job: Job, where: Path, wanted: dict[str, bytes], tally: Tally) -> None:
     """The same command once more, undisturbed."""
     ended = run(job.words, where)
-    if ended.code or ended.failure:
-        tally.check(ended, where, ended.failure or "lost")
-        return
+    if ended.code:
+        tally.check(ended, where, "lost")
+    else:
+        _compare(job, where, wanted, ended, tally, "torn")
+
+
+def _compare(
+    job: Job, where: Path, wanted: dict[str, bytes], ended: Ended, tally: Tally, wrong: str
+) -> None:
+    """Whether a command left what it should, and nothing else."""
     found = read_results(where, job)
-    torn = [name for name in wanted if found.get(name) != wanted[name]]
-    left = list(where.rglob("*.partial"))
-    tally.check(
-        ended, where, f"other bytes in {torn[0]}" if torn else "left parts" if left else None
-    )
+    other = [name for name in wanted if found.get(name) != wanted[name]]
+    parts = [path.name for path in where.rglob("*.partial")]
+    why = f"other bytes in {other[0]}" if other else f"left {parts[0]}" if parts else ""
+    tally.check(ended, where, wrong if why else None, why)
 
 
-def _list_faults(draws: random.Random) -> list[Callable[[], None]]:
-    code, number = draws.choice(FAULTS), draws.randint(1, 30)
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _list_faults(draws: random.Random, struck: mmap.mmap) -> list[Callable[[], None]]:
+    code, number = draws.choice(FAULTS), round(math.exp(draws.uniform(0, math.log(LATEST))))
     size = draws.choice([0, 100, 2_000, 20_000])
 
     def fail_to_sync() -> None:
-        _fail_at(os, "fsync", number, code)
+        _fail_at(os, "fsync", number, code, struck)
 
     def fail_to_open() -> None:
-        _fail_at(builtins, "open", 10 * number, code, writing=True)
-        _fail_at(__import__("io"), "open", number, code, writing=True)
+        _fail_at(builtins, "open", number, code, struck, writing=True)
+        _fail_at(__import__("io"), "open", number, code, struck, writing=True)
 
     def fail_to_replace() -> None:
-        _fail_at(os, "replace", number, code)
+        _fail_at(os, "replace", number, code, struck)
 
     def limit_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write then raises, as on a full disk
@@ -157,7 +215,9 @@ def _list_faults(draws: random.Random) -> list[Callable[[], None]]:
     return [fail_to_sync, fail_to_open, fail_to_replace, limit_files, limit_memory]
 
 
-def _fail_at(place: Any, name: str, number: int, code: int, *, writing: bool = False) -> None:
+def _fail_at(
+    place: Any, name: str, number: int, code: int, struck: mmap.mmap, *, writing: bool = False
+) -> None:
     """Let a function raise from its n-th call on."""
     real, calls = getattr(place, name), 0
 
@@ -167,6 +227,7 @@ def _fail_at(place: Any, name: str, number: int, code: int, *, writing: bool = F
         if not writing or (isinstance(mode, str) and set(mode) & set("wax+")):
             calls += 1
             if calls >= number:
+                struck[0] = 1
                 raise OSError(code, os.strerror(code), arguments[0] if arguments else None)
         return real(*arguments, **more)
 
@@ -181,13 +242,17 @@ def _refuse_long_work() -> None:
         raise SystemExit(0)
 
     loop.train_epoch = stop
-    resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 
 
-def _kind(path: Path, where: Path) -> str:
-    """Files of one kind are damaged as often as those of another."""
-    first = path.relative_to(where).parts[0]
-    return f"{first}/{path.name}" if first in ("trained", "cleaned") else f"{first}{path.suffix}"
+def _list_damaged(where: Path) -> dict[str, list[Path]]:
+    """Files by kind: those of one kind are damaged as often as those of another."""
+    kinds: dict[str, list[Path]] = {}
+    for path in sorted(where.rglob("*")):
+        if path.is_file() and path.name[0] != "." and "trees/photos" not in str(path):
+            first, made = path.relative_to(where).parts[0], {*path.parts} & {"trained", "cleaned"}
+            kind = f"{first}/{path.name}" if made else f"{first}{path.suffix}"
+            kinds.setdefault(kind, []).append(path)
+    return kinds
 
 
 def _list_readers(path: Path, where: Path) -> Iterator[tuple[str, ...]]:
@@ -203,12 +268,14 @@ def _list_readers(path: Path, where: Path) -> Iterator[tuple[str, ...]]:
     if first == "trained":
         yield TRAIN
         yield ("detect", *TRAIN[1:])
+    if first in ("cleaned", "trees"):
+        folder = LISTED if first == "trees" else first
+        yield ("review", folder, "--summary")
+        yield ("review", folder, "--page", "review.html")
+        yield ("apply", folder, "-o", "better")
     if first == "cleaned":
-        yield ("review", first, "--summary")
-        yield ("review", first, "--page", "review.html")
-        yield ("apply", first, "-o", "better")
-        yield ("clean", "photos", "-o", first, "--features", "none", "--budget", "1s", "-q")
-    if first not in ("trained", "cleaned"):
+        yield CLEAN
+    if first in (*DATA, "list.csv"):
         yield ("doctor", first, "--no-times")
         yield ("noise", first, "--noise", "uniform:0.2", "-o", "noisy")
         yield ("predict", "trained", "photos", "-q")

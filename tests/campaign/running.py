@@ -1,7 +1,9 @@
-"""Commands in processes of their own, which are forked: torch is imported once for all of them."""
+"""Commands in processes of their own, which are forked: libraries are imported once for all."""
 
 import contextlib
+import importlib
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -11,10 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import drpl
 from drpl.__main__ import main
 
-LIMIT = 120.0  # seconds that a command may take; on a loaded machine they take long
-HUNG = -1000  # the code of one that took longer
+IDLE = 60.0  # seconds without any work after which a command hangs, however loaded the machine is
+BUSY = 90.0  # seconds of work, of which the longest command needs a tenth
+HUNG = -1000  # the code of one that hung
+LOADED = ("matplotlib.pyplot", "pandas", "sklearn.linear_model", "scipy.stats", "torch._dynamo")
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,9 @@ class Ended:
     def failure(self) -> str | None:
         """What nobody should see, if it is there."""
         if self.code == HUNG:
-            return "hung"
+            return "hangs"
         if "Traceback" in self.err:
-            return "traceback"
+            return "tracebacks"
         if self.code < 0 and self.code != -signal.SIGKILL:
             return f"ended by signal {-self.code}"
         if self.code not in (0, 1, 2, 130, -signal.SIGKILL):
@@ -42,13 +47,21 @@ class Ended:
         return None
 
 
+def import_all() -> None:
+    """Import what the commands import, which takes longer than most of them."""
+    for module in pkgutil.walk_packages(drpl.__path__, "drpl."):
+        with contextlib.suppress(ImportError):  # of an extra that is not installed
+            importlib.import_module(module.name)
+    for name in LOADED:
+        importlib.import_module(name)
+
+
 def run(
     words: Sequence[object],
     where: Path,
     *,
     kill_after: float | None = None,
     prepare: Callable[[], None] | None = None,
-    limit: float = LIMIT,
 ) -> Ended:
     """Run `drpl WORDS` in a folder; `prepare` is called in its process first."""
     where.mkdir(parents=True, exist_ok=True)
@@ -59,9 +72,9 @@ def run(
         _become(texts, where, speak, prepare)
     os.close(speak)
     os.set_blocking(hear, False)
-    code, asked = None, False
+    code, asked, work = None, False, _Work(child)
     while code is None:
-        time.sleep(0.002)
+        time.sleep(0.005)
         said += _read_all(hear)
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -69,13 +82,33 @@ def run(
         elif kill_after is not None and not asked and time.monotonic() - began > kill_after:
             os.kill(child, signal.SIGKILL)
             asked = True
-        elif time.monotonic() - began > limit:
+        elif work.hangs():
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             code = HUNG
     said += _read_all(hear)
     os.close(hear)
     return Ended(texts, code, said.decode(errors="replace"), time.monotonic() - began)
+
+
+class _Work:
+    """What a process does, looked at now and then."""
+
+    def __init__(self, process: int) -> None:
+        self.path, self.seconds = Path(f"/proc/{process}/stat"), 0.0
+        self.looked = self.last = time.monotonic()
+
+    def hangs(self) -> bool:
+        """Whether it has done nothing for long, or too much."""
+        now = time.monotonic()
+        if now < self.looked + 1:
+            return False
+        fields = self.path.read_text().rpartition(")")[2].split()
+        used = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+        if used > self.seconds:
+            self.last = now
+        self.looked, self.seconds = now, used
+        return now - self.last > IDLE or used > BUSY
 
 
 def _read_all(hear: int) -> bytes:
