@@ -8,11 +8,13 @@ import os
 import random
 import resource
 import shlex
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from tests.campaign.arguments import draw_words
@@ -53,6 +55,11 @@ class Tally:
             self.counts[wrong] += 1
             self.failures.append((wrong, ended, where, why))
         return wrong is None
+
+    def add(self, other: "Tally") -> None:
+        """Take in what another worker did."""
+        self.counts.update(other.counts)
+        self.failures += other.failures
 
     def describe(self) -> str:
         """All counts, and how to see each failure again."""
@@ -155,13 +162,14 @@ _whole: dict[tuple[Path, str, bool], tuple[dict[str, bytes], float]] = {}
 def _run_whole(scene: Path, name: str, *, changed: bool = False) -> tuple[dict[str, bytes], float]:
     """What a command leaves that nobody disturbs, and its seconds; done once."""
     if (scene, name, changed) not in _whole:
-        where = copy_scene(scene, scene.with_name(f"{scene.name}-{name}"))
+        where = copy_scene(scene, Path(mkdtemp(prefix=f"{name}-", dir=scene.parent)))
         if changed:
             change_data(where)
         ended = run(JOBS[name].words, where)
         if ended.code:
             raise RuntimeError(f"{name}: {ended.err}")
         _whole[scene, name, changed] = read_results(where, JOBS[name]), ended.seconds
+        shutil.rmtree(where)
     return _whole[scene, name, changed]
 
 

@@ -86,7 +86,7 @@ def build_scene(where: Path) -> Path:
     for place in ("cleaned", LISTED):
         log = ["time,who,id,action,label,why"]
         for row in (where / place / "samples.csv").read_text().splitlines()[1:3]:
-            log.append(f"2026-01-02T03:04:05Z,Ann,{row.split(',')[0]},drop,,")
+            log.append(f"2026-01-02T03:04:05Z,Ann,{row.split(',')[0]},outside,,")
         (where / place / "decisions.csv").write_text("\n".join(log) + "\n")
     shutil.rmtree(where / ".drpl-cache", ignore_errors=True)
     return where

@@ -15,6 +15,8 @@ def test_ten_seeds(tmp_path: Path) -> None:
         "tests.campaign",
         "--seeds",
         "10",
+        "--workers",
+        "1",
         "--out",
         str(tmp_path / "place"),
     ]

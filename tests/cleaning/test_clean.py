@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from drpl.cleaning.claim import PLAN
+from drpl.cleaning.claim import PLAN, describe_data
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.plan import Choice, Doubts, list_choices, scale_epochs
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DrplError
 from tests.conftest import Command
 from tests.support.messy import NAMES, Messy
@@ -226,6 +227,42 @@ def test_a_folder_belongs_to_its_data(
     answer = command(*words)
     assert answer.code == 0
     assert "whether these are the same is not known" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("clean.json", {"seed": "one"}),
+        ("clean.json", {"noise rate": {"value": float("nan"), "low": 0, "high": 1}}),
+        ("clean.json", {"noise rate": 3}),
+        ("clean.json", {"verdicts": {"mislabelled": -1}}),
+        ("clean.json", {"classes": None}),
+        (PLAN, {"side": "large"}),
+        (PLAN, {"side": 10**9}),
+        (PLAN, {"seeds": -1}),
+        (PLAN, {"settings": 3}),
+        (PLAN, {"preset": None}),
+        (PLAN, {"encoding": {"encoder": 3}}),
+        (PLAN, {"copied": "many"}),
+        (PLAN, {"data": []}),
+    ],
+)
+def test_damaged_records_are_a_sentence(
+    photos: Path, mistake: Callable[..., str], name: str, change: dict[str, object]
+) -> None:
+    folder = Path("out")
+    words = ("clean", photos, "-o", folder, "--features", "none")
+    about = describe_data(str(photos), "none", ReadOptions())
+    next(list_choices(load(str(photos)))).save(folder / PLAN, about)
+    counts = {"seed": 1, "repeats": 1, "samples": 72, "issues": 0, "verdicts": {}}
+    lists = {"classes": [], "pairs": [], "notes": []}
+    rate = {"noise rate": {"value": 0, "low": 0, "high": 1}}
+    if name == "clean.json":
+        (folder / name).write_text(json.dumps(counts | lists | rate))
+        assert clean(str(photos), folder, features="none").rate.high == 1
+    kept = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(kept | change))
+    assert f"{name} is damaged" in mistake(*words)
 
 
 @pytest.mark.usefixtures("short")

@@ -104,6 +104,8 @@ def test_a_killed_run_does_not_go_on_with_other_images(tiny: DatasetSplits, tmp_
     turned = TensorImages(tiny.train.images.load(torch.arange(72)).flip(3))
     with pytest.raises(RunError, match="was made of other training images"):
         go_on(replace(tiny, train=replace(tiny.train, images=turned)))
+    with pytest.raises(RunError, match="was made with shape 1 x 8 x 8, but 1 x 4 x 4"):
+        go_on(tiny.resize(4))
     go_on(tiny)
 
 

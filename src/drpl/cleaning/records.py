@@ -19,6 +19,7 @@ class PlanRecord(Record):
     encoding: EncodingRecord | None = None
     notes: list[str] = Field(default_factory=list)
     tuned: bool = False
+    copied: Count = 0
     data: dict[str, Any] | None = None
 
 
