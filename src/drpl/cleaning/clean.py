@@ -232,6 +232,7 @@ def _write_results(
         "classes": tables.count_by_class(train, merged),
         "pairs": tables.rank_pairs(matrix, train.classes),
         "doubts": doubts.texts,
+        "withheld": doubts.on_rate,
         "notes": [*choice.notes, *choice.data.notes],
     }
     if load and (planted := plant(merged, load, seed, rounds)):

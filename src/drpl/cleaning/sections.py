@@ -43,7 +43,7 @@ def _describe(figures: dict[str, Any]) -> str:
         text = Markup("<p>How many of the {} labels are wrong cannot be said: {}.</p>").format(
             number("samples"), UNKNOWN
         )
-    elif figures["noise rate"]["value"] == 0:
+    elif figures.get("withheld"):
         text = Markup("<p>At most <b>{}&nbsp;%</b> of the {} labels are wrong. {}</p>").format(
             rate[2], number("samples"), WITHHELD
         )

@@ -100,7 +100,7 @@ def _describe_rate(figures: dict[str, Any]) -> str:
     rate, samples = figures["noise rate"], figures["samples"]
     if rate["high"] == 1:
         return f"How many of the {samples:,} labels are wrong cannot be said: {UNKNOWN}."
-    if rate["value"] == 0:
+    if figures.get("withheld"):
         return f"At most **{rate['high']:.1%}** of the {samples:,} labels are wrong. {WITHHELD}"
     none = " It may be that none is." if rate["low"] < NONE else ""
     return (
