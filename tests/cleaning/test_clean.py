@@ -255,7 +255,7 @@ def test_damaged_records_are_a_sentence(
     about = describe_data(str(photos), "none", ReadOptions())
     next(list_choices(load(str(photos)))).save(folder / PLAN, about)
     counts = {"seed": 1, "repeats": 1, "samples": 72, "issues": 0, "verdicts": {}}
-    lists = {"classes": [], "pairs": [], "notes": []}
+    lists: dict[str, object] = {"classes": [], "pairs": [], "notes": []}
     rate = {"noise rate": {"value": 0, "low": 0, "high": 1}}
     if name == "clean.json":
         (folder / name).write_text(json.dumps(counts | lists | rate))
