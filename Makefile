@@ -5,6 +5,12 @@ BIN    := $(VENV)/bin
 SEEDS  ?= 1 2 3
 MINUTES ?= 30
 
+# How OpenMP's threads wait, as in src/drpl/runs/machine.py: some scripts import torch before drpl.
+ifndef OMP_WAIT_POLICY
+export GOMP_SPINCOUNT ?= 10000
+export KMP_BLOCKTIME ?= 1
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format slow campaign bench mini screenshots docs clean
 

@@ -17,6 +17,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from drpl.runs import machine as _machine
+
+_machine.prepare_threads()  # before anything imports torch
+
 # The stub, which type checkers read, is the only list of the names and of where they live.
 _STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")
 _MODULES = {name: module for module, name in re.findall(r"from (\S+) import (\w+)", _STUB)}

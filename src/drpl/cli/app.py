@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from drpl.errors import ConfigError
+from drpl.runs.machine import lower_priority
+
 app = typer.Typer(
     help="Learning from images whose labels can't be trusted.",
     no_args_is_help=True,
@@ -35,7 +38,12 @@ def split_names(texts: list[str] | None) -> list[str]:
 
 @app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    nice: Annotated[
+        bool,
+        typer.Option("--nice", help="Let other programs go first: drpl --nice clean photos ..."),
+    ] = False,
 ) -> None:
     """Options of the command itself."""
     if version:
@@ -43,3 +51,7 @@ def root(
 
         typer.echo(__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise ConfigError("--nice needs a command after it, for example: drpl --nice clean photos")
+    if nice and not lower_priority():
+        typer.echo("note: --nice has no effect on this system", err=True)

@@ -1,6 +1,5 @@
 """From an experiment to a finished run folder: what `drpl train` and `drpl.train` do."""
 
-import os
 import platform
 import shlex
 import sys
@@ -34,6 +33,7 @@ from drpl.runs.folder import (
 )
 from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.loggers import Logs, check_loggers
+from drpl.runs.machine import count_cores
 from drpl.runs.run import Context, OracleRun, Outcome, Run
 from drpl.training.evaluate import predict
 
@@ -200,7 +200,7 @@ def _trace(experiment: Experiment, execution: Execution, device: torch.device) -
         "device": str(device),
         "processes": world(),
         "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
+        "cores": count_cores(),
         "track_every": execution.track_every,
         "command": shlex.join(["drpl", *sys.argv[1:]]) if called else None,
         "data": origin and _trace_data(origin),
