@@ -7,6 +7,9 @@ decode_ratio     images a second and core of JPEGs of 500 x 375 over a plain loo
 mixture_speedup  fit + score of a million losses over the plain formulation with scipy.stats
 growth           nanoseconds per sample of detection at 1k to 1M samples
 encoder_ratio    images a second and core of `drpl encode` on JPEGs over eager torch on tensors
+busy_ratio       images a second of training while two loops keep each core busy, over the same
+                 with OpenMP as it is without `import drpl`
+quiet_ratio      the same without those loops
 
     python benchmarks/bench.py [NAME ...]
 
@@ -16,6 +19,8 @@ measures only what is named (`encoder`, `growth` ...) and keeps the other figure
 import argparse
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -45,6 +50,7 @@ from drpl.methods.cross_entropy import Classify
 from drpl.methods.pseudo_label import PseudoLabel, SemiSupervised
 from drpl.networks.build import build_network
 from drpl.runs.execute import list_versions
+from drpl.runs.machine import SPIN, count_cores
 from drpl.training.feed import Feed
 from drpl.training.loop import fit
 from drpl.training.losses import cross_entropy, one_hot
@@ -55,6 +61,9 @@ RESULT = Path(__file__).parent / "results" / "bench.json"
 SEED, BATCH, STEPS, ROUNDS = 1, 128, 8, 6
 CPU = torch.device("cpu")
 JPEGS = 384  # that are encoded in each round
+LOADED = 5  # rounds with and without other programs
+BUSY_SECONDS, QUIET_SECONDS = 3.0, 1.5  # of each measurement there
+LOOP = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
 
 Figures = dict[str, Any]
 
@@ -213,6 +222,47 @@ def encoder_speeds(folder: Path, size: int) -> tuple[float, float]:
     return JPEGS / files, JPEGS / tensors
 
 
+def measure_load() -> Figures:
+    """How threads wait, which `drpl` sets, beside other programs and without them."""
+    quiet = compare_waiting(QUIET_SECONDS)
+    with busy_cores(2 * count_cores()):
+        busy = compare_waiting(BUSY_SECONDS)
+    speeds = {"busy": busy, "quiet": quiet}
+    ratios = {f"{name}_ratio": round(ours / plain, 2) for name, (ours, plain) in speeds.items()}
+    return {
+        **ratios,
+        "busy_images_per_second": [round(speed) for speed in busy],
+        "quiet_images_per_second": [round(speed) for speed in quiet],
+        "spin": SPIN,
+    }
+
+
+def compare_waiting(seconds: float) -> tuple[float, float]:
+    """Most images a second with the variables that `drpl` sets and without; they take turns."""
+    known = (*SPIN, "OMP_WAIT_POLICY", "OMP_NUM_THREADS")  # the Makefile sets some
+    environment = {name: value for name, value in os.environ.items() if name not in known}
+    script = Path(__file__).with_name("load.py")
+    best = {"": 0.0, "--plain": 0.0}
+    for _ in range(LOADED):
+        for option in best:
+            words = [sys.executable, str(script), str(seconds), *filter(None, [option])]
+            said = subprocess.run(words, env=environment, check=True, capture_output=True).stdout
+            best[option] = max(best[option], float(said))
+    return best[""], best["--plain"]
+
+
+@contextmanager
+def busy_cores(count: int) -> Iterator[None]:
+    """Run loops beside; they end with this process too, however that ends."""
+    loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def measure_ssl() -> Figures:
     targets = one_hot(torch.randint(10, (BATCH * STEPS,)), 10)
     clean = torch.rand(BATCH * STEPS) < 0.5
@@ -278,6 +328,7 @@ MEASUREMENTS = {
     "mixture": measure_mixture,
     "growth": measure_growth,
     "encoder": measure_encoder,
+    "load": measure_load,
 }
 
 
