@@ -1,7 +1,8 @@
 """Images a second of training steps on all cores: python benchmarks/load.py SECONDS [--plain]
 
 `bench.py` starts it anew for each measurement, because OpenMP reads its variables only once. With
---plain torch is imported before drpl, which then leaves OpenMP as it is.
+--plain torch is imported before drpl, which then leaves OpenMP as it is. Other values are tried by
+GOMP_SPINCOUNT=1000 python benchmarks/load.py SECONDS
 """
 
 import argparse
