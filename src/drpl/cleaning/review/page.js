@@ -717,7 +717,7 @@ function showForecast() {
   $("upcoming").classList.toggle("stop", stop);
   $("agreement").textContent = agreement.map((pair) => `${pair.first} and ${pair.second} agree on ${pair.same} of ${pair.both}`
     + (pair.kappa === null ? "" : ` (Cohen’s kappa ${pair.kappa.toFixed(2)})`)).join("; ");
-  drawScale($("scale"), [["networks", "95 %", boot.rate], ["you", "90 %", sampled ? rate : null]]);
+  drawScale($("scale"), [["networks", "95 %", boot.rate], ["you", "95 %", sampled ? rate : null]]);
   drawCurve($("curve"), forecast);
 }
 

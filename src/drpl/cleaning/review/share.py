@@ -34,7 +34,7 @@ STRENGTH = 3.0
 ERRING = 0.09
 REFUTED = 20.0
 NONE = 0.005  # a rate below which the networks do not rule out that all labels are right
-DRAWS, TAIL = 2000, 0.05
+DRAWS, TAIL = 2000, 0.025
 SHIFTS = np.linspace(-3, 3, 31)  # standard deviations
 SLIPS = np.linspace(0, ERRING, 10)[:, None, None]  # e
 EDGES = np.concatenate([[0.0], expit(np.linspace(-9, 9, 90)), [1.0]])  # of theta
@@ -43,7 +43,7 @@ LEAST = 1e-3  # a rate that beliefs are shifted to
 
 
 class Interval(NamedTuple):
-    """A number and the interval that holds the true one nine times out of ten."""
+    """A number and the interval that holds the true one 19 times out of 20."""
 
     value: float
     low: float

@@ -2,9 +2,10 @@
 
 Samples are sorted by `p_noisy` and cut into strata of equal doubt, the sum of sqrt(p (1 - p)), and
 equally many are drawn from each: where networks are in doubt, a decision says most about the rate
-(Neyman's allocation). The draw is random within a stratum, so what is decided there estimates its
-share of wrong labels whatever the networks believe. The list of issues and the rest have strata of
-their own, which gives the precision of the list as well.
+(Neyman's allocation). The draw is random within a stratum, one sample from each of as many equal
+parts by `p_noisy`, so what is decided there estimates its share of wrong labels whatever the
+networks believe. The list of issues and the rest have strata of their own, which gives the
+precision of the list as well.
 """
 
 import numpy as np
@@ -55,8 +56,13 @@ def draw_look(cleaned: CleanedFolder, seed: int) -> list[int]:
     from drpl.randomness import derive  # brings torch, which a review does without
 
     listed = cleaned.samples.index.isin(cleaned.issues.index)
-    strata = cut_strata(cleaned.samples["p_noisy"].to_numpy(float), listed)
+    p_noisy = cleaned.samples["p_noisy"].to_numpy(float)
+    strata = cut_strata(p_noisy, listed)
     draws = np.random.default_rng(derive(seed, "look"))
-    members = (np.flatnonzero(strata == h) for h in np.unique(strata))
-    chosen = [draws.choice(rows, min(PER_STRATUM, len(rows)), replace=False) for rows in members]
-    return [int(cleaned.samples.index[row]) for row in draws.permutation(np.concatenate(chosen))]
+    chosen = []
+    for h in np.unique(strata):
+        rows = np.flatnonzero(strata == h)
+        rows = rows[np.argsort(p_noisy[rows], kind="stable")]
+        parts = np.array_split(rows, min(PER_STRATUM, len(rows)))
+        chosen += [draws.choice(part) for part in parts]
+    return [int(cleaned.samples.index[row]) for row in draws.permutation(chosen)]
