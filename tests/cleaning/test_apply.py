@@ -1,3 +1,4 @@
+import hashlib
 import itertools
 import json
 import os
@@ -497,3 +498,32 @@ def test_review_and_list_need_no_torch(photos: Made, tmp_path: Path) -> None:
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out" / "applied.json").read_text())["kind"] == "list"
+
+
+def test_what_was_changed_is_described(photos: Made, command: Command) -> None:
+    """For people, and as a Croissant description for programs; the checksums are the files'."""
+    all_four(photos)
+    command("apply", photos.folder, "-o", "out")
+    page = Path("out/changes.md").read_text()
+    assert "59 images, 2 with a new label, 1 dropped" in page
+    assert "| Ann | 3 |" in page
+    assert "left out | 1 |" in page
+    about = json.loads(Path("out/croissant.json").read_text())
+    assert about["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    files = {file["contentUrl"]: file["sha256"] for file in about["distribution"]}
+    assert set(files) == {"labels.csv", "audit.csv", "dropped.csv"}
+    for name, wanted in files.items():
+        assert hashlib.sha256((Path("out") / name).read_bytes()).hexdigest() == wanted
+    columns = {
+        table["@id"]: [field["source"]["extract"]["column"] for field in table["field"]]
+        for table in about["recordSet"]
+    }
+    assert columns["images"] == ["path", "label"]
+    assert columns["changes"] == list(rows(Path("out/audit.csv"))[0])
+
+
+def test_a_name_is_no_markup_on_the_page_of_changes(tmp_path: Path, command: Command) -> None:
+    made = make(tmp_path, 60)
+    decide(made.folder, (some(made.folder)[0], "accept", ""), who="<b>|*Ann*\n# x")
+    command("apply", made.folder, "-o", "out")
+    assert r"| \<b\>\|\*Ann\*\\n\# x | 1 |" in Path("out/changes.md").read_text()

@@ -1,34 +1,22 @@
 """The corrected data set: a list, a folder of links, or arrays. The originals are only read."""
 
-import contextlib
 import io
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from drpl.cleaning.correct import Correction
+from drpl.cleaning.change_log import describe_changes
+from drpl.cleaning.correct import AUDIT, Correction
+from drpl.cleaning.croissant import describe_dataset
 from drpl.cleaning.folder import CleanedFolder, format_csv
+from drpl.cleaning.links import RECORDS, claim, list_earlier, name_link, place_links
 from drpl.data.sources import load
 from drpl.errors import ConfigError, DataError, RunError, StorageError
-from drpl.files import (
-    LOCK,
-    check_apart,
-    explain_write_errors,
-    lock_folder,
-    read_json,
-    write_if_changed,
-)
+from drpl.files import check_apart, lock_folder, write_if_changed
 from drpl.registry import DATASETS
-
-MARK = "applied.json"  # says that a folder was written here, and from what
-RECORDS = (MARK, "dropped.csv", "audit.csv", LOCK)
-LONGEST = 255  # bytes of a file's name
-COARSE = 2  # seconds: some disks keep a file's time no better
 
 
 class ImageFile(NamedTuple):
@@ -78,9 +66,23 @@ def _write(correction: Correction, out: Path, *, links: bool) -> AppliedData:
             notes.append(f"the test part of {cleaned.source} is not among the files")
     gone = [(change.id, change.path, change.before) for change in correction.dropped]
     write_if_changed(out / "dropped.csv", format_csv([("id", "path", "given_label"), *gone]))
-    head = ("id", "path", "from", "to", "who", "when", "why")
-    write_if_changed(out / "audit.csv", format_csv([head, *correction.changes]))
+    write_if_changed(out / "audit.csv", format_csv([AUDIT, *correction.changes]))
+    _write_descriptions(correction, out, trainable)
     return AppliedData(trainable, notes)
+
+
+def _write_descriptions(correction: Correction, out: Path, trainable: Path) -> None:
+    """What was changed, for people, and what is in the folder, for programs."""
+    files, columns = ["audit.csv", "dropped.csv"], []
+    if trainable != out:
+        files = [trainable.name, *files]
+    if trainable.suffix == ".csv":
+        with trainable.open(encoding="utf-8") as file:
+            columns = file.readline().strip().split(",")
+    about = describe_dataset(correction, out, files, columns)
+    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    write_if_changed(out / "croissant.json", text)
+    write_if_changed(out / "changes.md", describe_changes(correction))
 
 
 def _list_files(correction: Correction) -> list[ImageFile]:
@@ -134,7 +136,7 @@ def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Pa
             raise DataError(
                 f"{text!r} begins or ends with a space, which a list cannot hold; use --links"
             )
-    _claim(out, "list", cleaned)
+    claim(out, "list", cleaned)
     columns = ("path", "label", "split")[: 3 if any(f.split != "train" for f in files) else 2]
     rows = ([getattr(file, name) for name in columns] for file in files)
     write_if_changed(out / "labels.csv", format_csv([columns, *rows]))
@@ -143,30 +145,21 @@ def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Pa
 
 def _write_links(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:
     """A folder for each class with links to its images, or copies where links cannot be."""
-    own = {_name_link(file) for file in files}
+    own = {name_link(file.number, file.path) for file in files}
     files = [file for file in files if file.label]
     held = "test" if any(file.split == "test" for file in files) else "val"
     files = [file for file in files if file.split in ("train", held)]
     parts = any(file.split == held for file in files) or "train" in cleaned.classes
     _check_names({file.label for file in files})
     wanted = {
-        out / Path(*([file.split] if parts else []), file.label, _name_link(file)): file.path
+        Path(*([file.split] if parts else []), file.label, name_link(file.number, file.path)): (
+            file.path
+        )
         for file in files
     }
-    there = list(_list_earlier(out)) if out.is_dir() else []
-    _claim(out, "links", cleaned)
-    for file in there:
-        if file.name not in own:
-            raise StorageError(f"{file} was not put there by `drpl apply`; take it out")
-    with explain_write_errors(out):
-        for link in there:
-            if link not in wanted:
-                link.unlink()
-                with contextlib.suppress(OSError):  # until others are there
-                    for folder in link.relative_to(out).parents[:-1]:
-                        (out / folder).rmdir()
-        for link, original in wanted.items():
-            _place_link(link, original)
+    there = list_earlier(out)
+    claim(out, "links", cleaned)
+    place_links(out, wanted, there, own)
     return out
 
 
@@ -175,41 +168,6 @@ def _check_names(labels: Iterable[str]) -> None:
     for label in labels:
         if label.startswith(".") or label in ("", *RECORDS) or set(label) & {"/", "\\", "\0"}:
             raise DataError(f"class {label!r} cannot be a folder; leave --links out")
-
-
-def _name_link(file: ImageFile) -> str:
-    """A name that no other image has, with an ending that image folders are searched for."""
-    from drpl.data.readers.folder import SUFFIXES
-
-    number, suffix = f"{file.number:07}", file.path.suffix
-    ending = "" if suffix.lower() in SUFFIXES else ".png"  # readers go by the bytes inside
-    name = f"{number}-{file.path.name}{ending}"
-    return name if len(os.fsencode(name)) <= LONGEST else f"{number}{ending or suffix}"
-
-
-def _list_earlier(out: Path) -> Iterator[Path]:
-    """What an earlier time left, links among them, without the records."""
-    for place, folders, names in os.walk(out):
-        links = [name for name in folders if (Path(place) / name).is_symlink()]
-        records = RECORDS if Path(place) == out else ()
-        yield from (Path(place) / name for name in (*links, *names) if name not in records)
-
-
-def _place_link(link: Path, original: Path) -> None:
-    """Link to a file, or copy it where that cannot be done; leave what is right."""
-    if link.is_symlink():
-        if link.readlink() == original:
-            return
-        link.unlink()
-    elif link.exists():
-        is_, was = link.stat(), original.stat()
-        if is_.st_size == was.st_size and abs(is_.st_mtime - was.st_mtime) <= COARSE:
-            return
-    link.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        link.symlink_to(original)
-    except (OSError, NotImplementedError):
-        shutil.copy2(original, link)
 
 
 def _write_arrays(correction: Correction, out: Path) -> Path:
@@ -242,22 +200,8 @@ def _write_arrays(correction: Correction, out: Path) -> Path:
         known = (labels >= 0).nonzero()[0]
         content["x_test"] = data.test.images.load(torch.from_numpy(known)).numpy()
         content["y_test"] = labels[known]
-    _claim(out, "arrays", cleaned)
+    claim(out, "arrays", cleaned)
     buffer = io.BytesIO()
     np.savez(buffer, **content)  # type: ignore[arg-type]
     write_if_changed(out / "data.npz", buffer.getvalue())
     return out / "data.npz"
-
-
-def _claim(out: Path, kind: str, cleaned: CleanedFolder) -> None:
-    """Take a folder, or say that it holds something else."""
-    wanted = {"kind": kind, "samples": cleaned.fingerprint}
-    found = None
-    with contextlib.suppress(RunError):
-        found = read_json(out / MARK)
-    if found != wanted and any(not path.name.startswith(".") for path in out.iterdir()):
-        raise StorageError(
-            f"{out} holds something else than {kind} made from {cleaned.folder}; "
-            "choose another folder"
-        )
-    write_if_changed(out / MARK, json.dumps(wanted, indent=2) + "\n")

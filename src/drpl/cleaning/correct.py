@@ -9,6 +9,8 @@ import pandas as pd
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.decision_log import MODEL, ActiveDecisions, Decision, read_decisions
 
+AUDIT = ("id", "path", "from", "to", "who", "when", "why")  # columns of audit.csv
+
 
 class Change(NamedTuple):
     """One row of `audit.csv`."""
