@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -135,6 +135,15 @@ class Dataset:
     def resize(self, side: int) -> "Dataset":
         """Square images, `side` pixels wide and high; vectors stay as they are."""
         return replace(self, images=pixel_sources.resize(self.images, side))
+
+    def to_huggingface(self) -> Any:
+        """A `datasets.Dataset` of Hugging Face with the same images and labels, in memory.
+
+        Its columns are `image`, or `features` where the data are vectors, and `label`.
+        """
+        from drpl.data.readers.interop import to_huggingface
+
+        return to_huggingface(self)
 
     def identify(self) -> str:
         """A text that is another one for other images, labels, class names or truth."""

@@ -1,3 +1,6 @@
+import sys
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -6,6 +9,8 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, TensorDataset
 
+from drpl.data.dataset import DatasetSplits
+from drpl.data.readers.arrays import arrays
 from drpl.data.readers.interop import from_huggingface, from_torch
 from drpl.errors import DataError
 
@@ -89,3 +94,33 @@ def test_hugging_face_itself() -> None:
     data = from_huggingface(datasets.Dataset.from_dict(content, features=features))
     assert data.train.classes == ("dark", "light")
     assert data.train.images.load(torch.tensor([3]))[0, 0, 0, 0] == 120
+
+
+def test_out_to_hugging_face_and_back(tiny: DatasetSplits) -> None:
+    datasets = pytest.importorskip("datasets")
+    there = tiny.train.to_huggingface()
+    assert isinstance(there.features["label"], datasets.ClassLabel)
+    back = from_huggingface(there).train
+    every = torch.arange(len(tiny.train))
+    assert back.classes == tiny.train.classes
+    assert torch.equal(back.labels, tiny.train.labels)
+    assert torch.equal(back.images.load(every), tiny.train.images.load(every))
+
+
+def test_vectors_out_to_hugging_face_and_back() -> None:
+    pytest.importorskip("datasets")
+    x = np.random.default_rng(1).normal(size=(20, 5)).astype(np.float32)
+    data = arrays(x, np.arange(20) % 2, classes=["a", "b"]).train
+    back = from_huggingface(data.to_huggingface(), image="features").train
+    assert torch.equal(back.images.load(torch.arange(20)), torch.from_numpy(x))
+
+
+def test_what_hugging_face_cannot_hold(
+    tiny: DatasetSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(DataError, match=r"drpl\[huggingface\]"):
+        tiny.train.to_huggingface()
+    monkeypatch.setitem(sys.modules, "datasets", ModuleType("datasets"))
+    with pytest.raises(DataError, match="same name"):
+        replace(tiny.train, classes=("a", "a", "b")).to_huggingface()

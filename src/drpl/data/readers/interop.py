@@ -1,5 +1,6 @@
 """Data sets of other libraries: torch's map-style ones and those of Hugging Face."""
 
+import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from drpl.data.dataset import DatasetSplits
-from drpl.data.decoding import is_grey, to_square, upright
+from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.decoding import is_grey, to_picture, to_square, upright
 from drpl.data.readers.arrays import arrays
 from drpl.errors import DataError
 
@@ -55,6 +56,40 @@ def from_huggingface(
     names = getattr(dataset.features[label], "names", None)
     parts = [((row[image], row[label]) for row in split) for split in splits]
     return _read_once(parts, names, size, name)
+
+
+def to_huggingface(data: Dataset) -> Any:
+    """The same as a `datasets.Dataset` of Hugging Face, in memory.
+
+    Its columns are `image`, or `features` where the data are vectors, and `label`.
+    """
+    try:
+        import datasets
+    except ImportError:
+        raise DataError(
+            "that needs the package datasets, which is not here: pip install 'drpl[huggingface]'"
+        ) from None
+    if len(set(data.classes)) < len(data.classes):
+        raise DataError("two classes have the same name, which a data set of Hugging Face forbids")
+    is_image = len(data.images.shape) == 3
+    values: list[Any] = []
+    for part in torch.arange(len(data)).split(512):
+        loaded = data.images.load(part)
+        values += map(_encode_png, loaded) if is_image else loaded.tolist()
+    if is_image:
+        paths = data.paths or [""] * len(data)
+        values = [{"bytes": v, "path": path or None} for v, path in zip(values, paths, strict=True)]
+    name = "image" if is_image else "features"
+    kind = datasets.Image() if is_image else datasets.Sequence(datasets.Value("float32"))
+    features = {name: kind, "label": datasets.ClassLabel(names=list(data.classes))}
+    columns = {name: values, "label": data.labels.tolist()}
+    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+
+
+def _encode_png(pixels: torch.Tensor) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(to_picture(pixels)).save(file, "PNG")
+    return file.getvalue()
 
 
 def _read_once(
