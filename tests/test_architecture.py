@@ -13,7 +13,7 @@ import pytest
 
 import drpl
 from drpl.config.compose import PRESETS
-from drpl.registry import DATASETS, DETECTORS, METHODS, NETWORKS, NOISES
+from drpl.registry import DATASETS, DETECTORS, FORMATS, METHODS, NETWORKS, NOISES
 
 SOURCE = Path(drpl.__file__).parent
 DOCS = SOURCE.parents[1] / "docs"
@@ -211,7 +211,7 @@ def test_every_number_of_a_preset_has_its_source() -> None:
 
 
 def test_names_of_the_registry_can_be_loaded() -> None:
-    for entries in (METHODS, DATASETS, NETWORKS, NOISES, DETECTORS):
+    for entries in (METHODS, DATASETS, NETWORKS, NOISES, DETECTORS, FORMATS):
         for entry in entries.values():
             assert entry.load()
             assert entry.about

@@ -4,6 +4,8 @@ from drpl.analysis.cam import look as look
 from drpl.analysis.probe import probe as probe
 from drpl.analysis.scoring import score as score
 from drpl.cleaning.clean import clean as clean
+from drpl.cleaning.exchange.exchange import export_labels as export_labels
+from drpl.cleaning.exchange.exchange import import_labels as import_labels
 from drpl.config.settings import Common as Common
 from drpl.data.dataset import Dataset as Dataset
 from drpl.data.dataset import DatasetSplits as DatasetSplits

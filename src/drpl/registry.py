@@ -1,7 +1,7 @@
 """Every name that a user may type, with one sentence about it and where it lives.
 
 A thing is imported when its name is first used: listing the names loads neither torch nor any
-method. To add a method, a data set, a noise, a network or a detector, add its line here.
+method. To add a method, a data set, a noise, a network, a detector or a format, add its line here.
 """
 
 from collections.abc import Mapping
@@ -38,6 +38,13 @@ class DetectorEntry(Entry):
     """A detector and how it decides: a label is kept if its score is at most `threshold`."""
 
     threshold: float | None = None  # None: a beta mixture of the scores decides
+
+
+@dataclass(frozen=True)
+class FormatEntry(Entry):
+    """A format that labels and decisions are exchanged in."""
+
+    ending: str = ""  # of its file's name; none: it is a folder
 
 
 E = TypeVar("E")
@@ -201,5 +208,26 @@ DETECTORS = {
             1.0,
             "confident learning by the package cleanlab, on predictions for training samples",
         ),
+    }.items()
+}
+
+# A file of labels is taken for the first of these that it fits.
+FORMATS = {
+    name: FormatEntry(f"drpl.cleaning.exchange.{module}", about, ending)
+    for name, (module, ending, about) in {
+        "label-studio": (
+            "label_studio",
+            ".json",
+            "tasks of Label Studio with predictions and annotations, and its exports",
+        ),
+        "fiftyone": ("fiftyone", "", "a folder for FiftyOne: data/ and labels.json"),
+        "huggingface": (
+            "huggingface",
+            "",
+            "a folder for Hugging Face: an ImageFolder with metadata.csv",
+        ),
+        "coco": ("coco", ".json", "COCO JSON with annotations of whole images"),
+        "cvat": ("cvat", ".xml", "CVAT's XML for images, with tags"),
+        "csv": ("table", ".csv", "a table with the columns path (or id) and label, and more"),
     }.items()
 }

@@ -344,7 +344,7 @@ def test_earlier_decisions_hold_in_a_new_folder(
     command(*words)
     assert len(read_decisions(CleanedFolder.load(new))) == 2  # twice is once
     answer = command("clean", messy.folder, "-o", new, "--decisions", messy.folder / "no.csv")
-    assert "has no samples.csv" in answer.err
+    assert "there is no such file" in answer.err
 
 
 def test_too_little_time_or_data_is_said(tmp_path: Path, command: Command) -> None:

@@ -23,6 +23,7 @@ from drpl.cleaning import tables
 from drpl.cleaning.claim import PLAN, check_claim, describe_data
 from drpl.cleaning.doubts import find_doubts
 from drpl.cleaning.estimate import Rate
+from drpl.cleaning.exchange.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.findings import (
     FINDINGS,
     build_finding_sections,
@@ -46,7 +47,6 @@ from drpl.cleaning.planted import plant
 from drpl.cleaning.records import CleanRecord
 from drpl.cleaning.reliability import build_trust
 from drpl.cleaning.representation import AUTO, represent
-from drpl.cleaning.review.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.review.strata import draw_look
 from drpl.cleaning.sections import build_sections
 from drpl.cleaning.summary import summarize
@@ -107,7 +107,8 @@ def clean(
     follow from the data and from what this machine does in the time of `budget` (10m, 2h); they
     are kept in the folder, so that a stopped call is continued by the same one. `repeats` seeds are
     trained, by default as many as there is time for with vectors, and one with pixels. `decisions`
-    is the decisions.csv of an earlier folder; what was decided there holds in the new one, too.
+    is the decisions.csv of an earlier folder, or a file of another tool in one of the formats of
+    `drpl list formats`; what was decided there holds in the new one, too.
     """
     folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
     earlier = read_earlier(decisions) if decisions else None
@@ -174,9 +175,10 @@ def _choose(
 
 def _take_over(folder: Path, earlier: Earlier, *, quiet: bool) -> None:
     """Earlier decisions hold here too; the user is told how many do."""
-    count = carry_over(CleanedFolder.load(folder), earlier)
+    found = carry_over(CleanedFolder.load(folder), earlier)
     with Display(quiet=quiet) as display:
-        display.note(f"{count:,} of {len(earlier.decisions):,} earlier decisions hold here")
+        display.note(f"{found.holding:,} of {found.every:,} earlier decisions hold here")
+        display.notes(found.notes)
 
 
 def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:

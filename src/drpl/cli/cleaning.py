@@ -1,4 +1,4 @@
-"""The commands `clean`, `review` and `apply`."""
+"""The commands `clean`, `review`, `export-labels` and `apply`."""
 
 import contextlib
 import getpass
@@ -45,7 +45,10 @@ def clean(
     ] = "auto",
     decisions: Annotated[
         Path | None,
-        typer.Option(help="decisions.csv of an earlier folder; what was decided there holds here."),
+        typer.Option(
+            help="decisions.csv of an earlier folder, or a file in a format from `drpl list "
+            "formats`; what was decided there holds here."
+        ),
     ] = None,
     *,
     read_options: ReadOptions,
@@ -89,7 +92,8 @@ def review(
         Path | None,
         typer.Option(
             "--import",
-            help="Take in decisions that such a page saved; --reviewer signs what nobody did.",
+            help="Take in decisions that such a page saved, or a file of another tool in a format "
+            "from `drpl list formats`; --reviewer signs what nobody did.",
         ),
     ] = None,
 ) -> None:
@@ -99,7 +103,6 @@ def review(
         MODEL,
         ActiveDecisions,
         DecisionLog,
-        import_decisions,
         read_decisions,
     )
     from drpl.cleaning.review.page import write_page
@@ -123,10 +126,15 @@ def review(
         typer.echo(f"wrote {page} with {written:,} issues{part}")
         typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
     elif take:
+        from drpl.cleaning.exchange.exchange import take_in
+
         with DecisionLog(cleaned) as log:
-            new, old = import_decisions(log, take, name)
+            taken = take_in(log, take, name)
             _update_report(log)
-        typer.echo(f"took in {new} decisions" + (f"; {old} were there already" if old else ""))
+        old = f"; {taken.old} were there already" if taken.old else ""
+        typer.echo(f"took in {taken.new} decisions{old}")
+        for note in taken.notes:
+            typer.echo(f"note: {note}")
     else:
         _serve(cleaned, port, no_open, name)
         typer.echo(f"write the corrected data set with: drpl apply {again}")
@@ -171,6 +179,33 @@ def _update_report(log: "DecisionLog") -> None:
 def _count_decided(log: "DecisionLog") -> int:
     """How many issues are decided; decisions on other images do not count."""
     return sum(number in log.cleaned.issues.index for number in log.active.by_image())
+
+
+@app.command("export-labels")
+def export(
+    folder: Annotated[Path, FOLDER],
+    to: Annotated[str, typer.Option(help="A format from `drpl list formats`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file or folder to write.")],
+    issues: Annotated[
+        bool, typer.Option("--issues", help="Only images that are suspicious or decided.")
+    ] = False,
+    images: Annotated[
+        str | None,
+        typer.Option(
+            help="What Label Studio finds the images below, such as https://host/photos/ [default: "
+            "their files, as its local storage]."
+        ),
+    ] = None,
+) -> None:
+    """Write labels, predictions and decisions for another tool; `drpl review --import` is back."""
+    from drpl.cleaning.exchange.exchange import export_labels
+
+    written = export_labels(folder, to, out, issues_only=issues, prefix=images)
+    typer.echo(f"wrote {out}: {written.images:,} images, {written.decided:,} decided")
+    for note in written.notes:
+        typer.echo(f"note: {note}")
+    back = shlex.join(["drpl", "review", str(folder), "--import", str(out)])
+    typer.echo(f"take in what was decided there with: {back}")
 
 
 @app.command()

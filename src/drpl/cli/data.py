@@ -161,7 +161,15 @@ def encode(
 
 
 Kind = Literal[
-    "methods", "datasets", "noises", "networks", "encoders", "detectors", "presets", "tables"
+    "methods",
+    "datasets",
+    "noises",
+    "networks",
+    "encoders",
+    "detectors",
+    "formats",
+    "presets",
+    "tables",
 ]
 
 
@@ -169,10 +177,10 @@ Kind = Literal[
 def list_names(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
 ) -> None:
-    """List methods, data sets, noises, networks, detectors, presets and the paper's tables."""
+    """List methods, data sets, noises, networks, encoders, detectors, formats, presets, tables."""
     from drpl.config.compose import PRESETS
     from drpl.data.sources import SOURCES
-    from drpl.registry import DATASETS, DETECTORS, ENCODERS, METHODS, NETWORKS, NOISES
+    from drpl.registry import DATASETS, DETECTORS, ENCODERS, FORMATS, METHODS, NETWORKS, NOISES
     from drpl.report.paper import TABLES
 
     known: dict[Kind, Mapping[str, Entry | str]] = {
@@ -182,6 +190,7 @@ def list_names(
         "networks": NETWORKS,
         "encoders": {**ENCODERS, "FILE.npz": "features of your own, a row for each image"},
         "detectors": DETECTORS,
+        "formats": FORMATS,
         "presets": PRESETS,
         "tables": TABLES,
     }

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from drpl.cleaning.correct import Correction
+from drpl.cleaning.exchange.carry_over import carry_over, read_earlier
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.review.agreement import measure_agreement
-from drpl.cleaning.review.carry_over import carry_over, read_earlier
 from drpl.cleaning.review.decision_log import ActiveDecisions, DecisionLog, read_decisions
 from drpl.errors import DataError
 from tests.cleaning.test_apply import decide
@@ -65,8 +65,8 @@ def test_earlier_decisions_hold_in_a_new_folder(tmp_path: Path) -> None:
     a, b = shared[:2]
     decide(old.folder, (a, "keep", ""), (b, "outside", ""), (b, "accept", ""))
     earlier = read_earlier(old.folder / "decisions.csv")
-    assert carry_over(now, earlier) == 2
-    assert carry_over(now, earlier) == 2  # twice is once
+    assert carry_over(now, earlier) == (2, 2, [])
+    assert carry_over(now, earlier) == (2, 2, [])  # twice is once
     held = read_active(new.folder).by_image()
     labels = {now.samples.at[n, "path"]: (d.who, d.label) for n, d in held.items()}
     assert labels == {

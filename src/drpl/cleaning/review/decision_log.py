@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import pandas as pd
 from filelock import FileLock, Timeout
 
 from drpl.cleaning.folder import CleanedFolder, format_csv, read_clock
@@ -76,6 +77,11 @@ class ActiveDecisions:
             for who, stack in people.items():
                 table.setdefault(who, {})[stack[-1][1].id] = stack[-1][1]
         return table
+
+    def list_on(self, number: int) -> list[Decision]:
+        """Everyone's decision on an image; the last one holds."""
+        people = self.stacks.get(number, {})
+        return [decision for _, decision in sorted(stack[-1] for stack in people.values())]
 
     def find_disputed(self) -> list[int]:
         """Images that people gave different labels, or dropped and did not."""
@@ -180,21 +186,39 @@ def make_decision(
     if not listed and number not in cleaned.found:
         raise DataError(f"image {number} is not among the issues of {cleaned.folder}")
     issue = (cleaned.reviewable if listed else cleaned.samples).loc[number]
-    evidence = f"p_noisy {issue.p_noisy:.2f}, confidence {issue.confidence:.2f}"
     if action == "relabel" and label not in cleaned.classes:
         raise DataError(f"{label!r} is not a class; {did_you_mean(label, cleaned.classes)}")
     if action == "relabel" and label == issue.given_label:
         action = "keep"
-    label, why = {
-        "accept": (issue.suggested_label, f"accepted suggestion, {evidence}"),
-        "keep": (issue.given_label, f"kept the given label, {evidence}"),
-        "relabel": (label, f"chose another class, {evidence}"),
-        "outside": ("", f"none of the classes, {evidence}"),
-        "undo": ("", "took back"),
-    }[action]
+    label = {"accept": issue.suggested_label, "keep": issue.given_label, "relabel": label}.get(
+        action, ""
+    )
+    why = "took back" if action == "undo" else explain_action(action, issue)
     if TOGETHER.fullmatch(note):
         why = f"{why}; {note}"
     return Decision(time or read_clock(), who, number, action, label, why)
+
+
+def explain_action(action: str, row: pd.Series) -> str:
+    """The reason that is kept with a decision."""
+    text = {
+        "accept": "accepted suggestion",
+        "keep": "kept the given label",
+        "relabel": "chose another class",
+        "outside": "none of the classes",
+    }[action]
+    return f"{text}, p_noisy {row.p_noisy:.2f}, confidence {row.confidence:.2f}"
+
+
+def name_action(label: str, row: pd.Series, said: str = "") -> str:
+    """What a decision for that label (none: drop the image) is called; as `said`, if that fits."""
+    fits = {
+        "outside": not label,
+        "keep": label == row.given_label,
+        "accept": label == row.suggested_label,
+        "relabel": label not in ("", row.given_label),
+    }
+    return said if fits.get(said) else next(name for name, true in fits.items() if true)
 
 
 def read_decisions(cleaned: CleanedFolder) -> list[Decision]:
@@ -221,16 +245,30 @@ def import_decisions(log: DecisionLog, path: Path, who: str) -> tuple[int, int]:
     known = {decision[:4] for decision in log.lines}
     lines = []
     for line in parse_file(path, repair=False):
-        if line.who.strip() == MODEL:
-            raise DataError(
-                f"{path}: {MODEL!r} stands for the model in the audit; no decision of a person may "
-                "be signed so"
-            )
+        check_signature(line.who, path)
         taken = (log.cleaned, line.id, line.action, line.label, line.who.strip() or who)
         lines.append(make_decision(*taken, time=line.time, note=line.why))
     new = [line for line in lines if line[:4] not in known]
     log.add(*new)
     return len(new), len(lines) - len(new)
+
+
+def check_signature(who: str, path: Path) -> None:
+    """Raise if a decision in a file is signed as the model's."""
+    if who.strip() == MODEL:
+        raise DataError(
+            f"{path}: {MODEL!r} stands for the model in the audit; no decision of a person may "
+            "be signed so"
+        )
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file begins as such a log does, or as a page without server saves it."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.readline(1000).decode("utf-8-sig", "replace")
+    return tuple(head.rstrip().split(",")) == Decision._fields
 
 
 def parse_file(path: Path, *, repair: bool = True) -> Iterator[Decision]:
