@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -189,9 +188,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = False) -> None:
     """Write arrays as an .npz file; equal arrays give equal bytes."""
-    buffer = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
-    write_atomic(path, buffer.getvalue())
+    with open_atomic(path) as file:
+        (np.savez_compressed if compress else np.savez)(file, **arrays)
 
 
 def read_arrays(path: Path) -> dict[str, Any]:

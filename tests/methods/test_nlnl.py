@@ -116,7 +116,7 @@ def test_recent_predictions_of_all_samples_are_remembered() -> None:
         seen.append(p)
         pass_epoch(stage, make_feed(epoch))
         scale_weights(stage, 1.5)
-    mean, known = stage.mean_recent()
+    [(_, mean, known)] = stage.mean_recent()
     assert known.all()
     assert torch.allclose(mean, (seen[1] + seen[2]) / 2, atol=1e-6)
 

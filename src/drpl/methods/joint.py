@@ -21,6 +21,7 @@ from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, one_hot
 from drpl.training.schedule import Schedule
 from drpl.training.stage import PredictionHistory, Steps
+from drpl.training.tables import release
 
 
 class Relabelling(Settings):
@@ -84,8 +85,9 @@ class Relabel(PredictionHistory):
             }
         self.remember(feed)
         if feed.epoch >= c.begin:
-            mean, known = self.mean_recent()
-            self.targets[known] = mean[known]
+            for rows, mean, known in self.mean_recent():
+                self.targets[rows] = torch.where(known[:, None], mean, self.targets[rows])
+                release(self.targets)
 
 
 def train(run: Run, config: Config) -> Outcome:

@@ -78,7 +78,8 @@ class Negative(PredictionHistory):
 
     def trust(self) -> Tensor:
         """pbar[y] of every sample. [N]"""
-        return self.mean_recent()[0].gather(1, self.labels[:, None]).squeeze(1)
+        parts = [mean.gather(1, self.labels[r][:, None]) for r, mean, _ in self.mean_recent()]
+        return torch.cat(parts).squeeze(1)
 
 
 def negative(p: Tensor, wrong: Tensor) -> Tensor:
@@ -96,7 +97,7 @@ def train(run: Run, config: Config) -> Outcome:
     """Learn negatively, then from the trusted; what is not trusted in the end is called wrong."""
     stage = Negative(run.network(), run.labels, run.classes, config)
     stage = run.fit("train", stage, config.schedule)
-    mean, trust = stage.mean_recent()[0].cpu(), stage.trust().cpu()
+    mean, trust = torch.cat([mean for _, mean, _ in stage.mean_recent()]).cpu(), stage.trust().cpu()
     log_probs = mean.clamp(min=TINY).log()
     now, margin = label_losses(log_probs, run.labels), label_margins(log_probs, run.labels)
     seen = run.observe("train", stage.net)

@@ -21,13 +21,14 @@ from drpl.runs.folder import Row, append_history, drop_history
 from drpl.runs.loggers import Logs
 from drpl.runs.run import Context
 from drpl.training import checkpoint
-from drpl.training.checkpoint import Checkpoint
+from drpl.training.checkpoint import Checkpoint, SaveTimer
 from drpl.training.evaluate import label_losses, label_margins, predict
 from drpl.training.feed import Feed
 from drpl.training.loop import fit
 from drpl.training.predictions import PredictionMean
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage
+from drpl.training.tables import split_rows
 
 F = TypeVar("F", bound=Feed)
 
@@ -42,6 +43,7 @@ class FolderDriver:
         self._display, self._logs = display, logs
         self._tracked: dict[str, list[Tensor]] = {}  # [2, N] losses, margins by epoch
         self._means: dict[str, PredictionMean] = {}
+        self._timer = SaveTimer(execution.save_every)
 
     def fit(self, name: str, stage: Stage, schedule: Schedule, *, best: bool) -> None:
         """Load a finished stage, or train the epochs that are left of it."""
@@ -75,7 +77,7 @@ class FolderDriver:
             self._logs.follow()
         shown = self._display.track(name, schedule.epochs, begun.epoch, "epoch ")
         best, tracked, means = begun.best, self._tracked[name], self._means[name]
-        every, saved, began = self._execution.track_every, time.monotonic(), time.monotonic()
+        every, began = self._execution.track_every, time.monotonic()
         open_feed = partial(make_feed, Feed, self._context, name, schedule.batch_size)
         for epoch in fit(stage, open_feed, schedule, optimizer, begun.epoch):
             last = epoch.number == schedule.epochs
@@ -90,13 +92,14 @@ class FolderDriver:
                 best = None
             now = time.monotonic()
             self._note(epoch.to_row(name, accuracy, now - began), shown)
-            if rank() == 0 and (last or now - saved >= self._execution.save_every):
+            if rank() == 0 and (last or self._timer.is_due()):
                 state = None if last else optimizer.state_dict()
                 rows = torch.stack(tracked) if tracked else begun.tracked
                 save = Checkpoint(epoch.number, stage.state_dict(), state, rows, best, means.state)
-                checkpoint.write(self._folder / "stages" / f"{name}.pt", save)
-                saved = now
+                with self._timer.measure():
+                    checkpoint.write(self._folder / "stages" / f"{name}.pt", save)
             began = now
+            del epoch  # its predictions are a table of their own, and the next epoch makes another
         check_agreement(stage)
         barrier()
 
@@ -120,7 +123,7 @@ class FolderDriver:
             except Exception as error:
                 raise RunError(f"{path} is damaged; delete it to observe again") from error
         judged, log_probs = self._look(name, net, 0, augmented)
-        rows, probs = torch.stack([*self._tracked.get(name, []), judged]), log_probs.exp()
+        rows, probs = torch.stack([*self._tracked.get(name, []), judged]), log_probs.exp_()
         mean = self._means[name].average(probs) if name in self._means else None
         evidence = Evidence(name, rows[:, 0], rows[:, 1], probs, **(mean or {}))
         self.keep(evidence)
@@ -144,8 +147,11 @@ class FolderDriver:
         c = self._context
         transform = c.train_transform if augmented else c.eval_transform
         log_probs = predict(net, c.images, transform, c.device, (c.seed, name, "observe", epoch))
-        found = [label_losses(log_probs, c.labels), label_margins(log_probs, c.labels)]
-        return torch.stack(found), log_probs
+        found = torch.empty(2, len(c.labels))
+        for rows in split_rows(len(c.labels), log_probs):
+            for k, of in enumerate((label_losses, label_margins)):
+                found[k, rows] = of(log_probs[rows], c.labels[rows])
+        return found, log_probs
 
 
 def make_feed(

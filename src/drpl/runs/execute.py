@@ -36,6 +36,7 @@ from drpl.runs.loggers import Logs, check_loggers
 from drpl.runs.machine import count_cores
 from drpl.runs.run import Context, OracleRun, Outcome, Run
 from drpl.training.evaluate import predict
+from drpl.training.tables import map_in
 
 
 def train(
@@ -108,6 +109,7 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
         torch.set_num_threads(execution.threads)
     with (
         _write_alone(folder, experiment, wait=execution.wait),
+        map_in(folder),
         Display(quiet=execution.quiet or not first) as display,
         Logs(folder, execution.loggers if first else (), experiment.describe(), display) as logs,
     ):
@@ -231,7 +233,7 @@ def _trace_data(origin: Origin) -> dict[str, Any]:
 def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Outcome) -> None:
     """Write samples, model and, last, `result.json`."""
     data, images = experiment.data, experiment.data.train.images
-    probs = predict(outcome.net, images, context.eval_transform, context.device).exp()
+    probs = predict(outcome.net, images, context.eval_transform, context.device).exp_()
     if rank() > 0:
         barrier()
         return

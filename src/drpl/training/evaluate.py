@@ -7,6 +7,7 @@ from drpl.data.images import Images, load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import all_reduce_sum, rank, world
 from drpl.randomness import Key, rng
+from drpl.training.tables import make_table
 
 BATCH = 256
 
@@ -25,7 +26,7 @@ def predict(
     for index, pixels in load_batches(images, list(batches)):
         logits = net(transform(pixels.to(device), uniforms[index])).float()
         if table is None:
-            table = torch.zeros(count, logits.shape[1], device=device)
+            table = make_table(count, logits.shape[1], device=device)
         table[index.to(device)] = logits.log_softmax(1)
     net.train(was_training)
     assert table is not None  # noqa: S101  a data set has at least as many images as processes

@@ -14,6 +14,7 @@ from drpl.distributed import agree_on_batchnorm, all_reduce_sum, rank, world
 from drpl.errors import TrainingError
 from drpl.randomness import Key, rng
 from drpl.training.evaluate import predict
+from drpl.training.tables import make_table
 
 SMALLEST = 6  # a last batch below this is skipped, as in the released code: too few for batch norm
 
@@ -88,7 +89,7 @@ class Feed:
         """Note what a training forward predicted for the samples `i`: evidence at no cost."""
         probs = probs.detach().float()
         if self._sums is None:
-            self._sums = torch.zeros(len(self.images), probs.shape[1], device=self.device)
+            self._sums = make_table(len(self.images), probs.shape[1], device=self.device)
         self._sums.index_add_(0, i, probs)
         self._counts.index_add_(0, i, torch.ones_like(i, dtype=torch.float32))
 
@@ -97,7 +98,8 @@ class Feed:
         """What was recorded, on all processes; asked for when the epoch's batches are done."""
         counts = all_reduce_sum(self._counts)
         sums = torch.zeros(len(counts), 0) if self._sums is None else all_reduce_sum(self._sums)
-        return EpochPredictions(sums / counts.clamp(min=1)[:, None].to(sums), counts > 0)
+        sums /= counts.clamp(min=1)[:, None].to(sums)  # in place: it may be a large table
+        return EpochPredictions(sums, counts > 0)
 
     def _own_parts(self, order: Tensor, batch_size: int) -> list[Tensor]:
         """This process's part of each batch: the same number of rows for every process."""

@@ -7,10 +7,12 @@ from scipy.special import betaincinv
 from torch import Generator, Tensor
 from torch.nn import functional
 
+from drpl.training.tables import make_table
+
 
 def one_hot(labels: Tensor, classes: int) -> Tensor:
     """[N] -> float [N, C]."""
-    table = torch.zeros(len(labels), classes, device=labels.device)
+    table = make_table(len(labels), classes, device=labels.device)
     return table.scatter_(1, labels[:, None], 1)
 
 

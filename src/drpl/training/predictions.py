@@ -5,6 +5,7 @@ from torch import Tensor
 
 from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.feed import EpochPredictions
+from drpl.training.tables import make_table, split_rows
 
 TINY = 1e-12  # probabilities below this have no meaningful logarithm in single precision
 SUMS = ("losses", "margins", "count")  # [N] tables of the state
@@ -26,18 +27,20 @@ class PredictionMean:
         if not probs.shape[1]:  # a stage that records nothing
             return
         if not self.state:
-            self.state = {name: torch.zeros_like(probs) for name in ("latest", "probs")}
+            self.state = {name: make_table(*probs.shape) for name in ("latest", "probs")}
             self.state |= {name: probs.new_zeros(len(probs)) for name in SUMS}
             self.state["seen"] = torch.zeros_like(visited)
         s = self.state
-        s["latest"][visited] = probs[visited]
         s["seen"] |= visited
-        if epoch >= self.first:
-            y, log_probs = self.labels[visited], probs[visited].clamp(min=TINY).log()
-            s["probs"][visited] += probs[visited]
-            s["losses"][visited] += label_losses(log_probs, y)
-            s["margins"][visited] += label_margins(log_probs, y)
-            s["count"] += visited
+        for rows in split_rows(len(probs), probs, s["latest"], s["probs"]):
+            now, new = visited[rows], probs[rows][visited[rows]]
+            s["latest"][rows][now] = new
+            if epoch >= self.first:
+                y, log_probs = self.labels[rows][now], new.clamp(min=TINY).log()
+                s["probs"][rows][now] += new
+                s["losses"][rows][now] += label_losses(log_probs, y)
+                s["margins"][rows][now] += label_margins(log_probs, y)
+                s["count"][rows] += now
 
     def average(self, otherwise: Tensor) -> dict[str, Tensor] | None:
         """mean_probs [N, C], mean_losses [N], mean_margins [N]; None if nothing was recorded.
@@ -46,12 +49,17 @@ class PredictionMean:
         """
         if not self.state:
             return None
-        s, times = self.state, self.state["count"].clamp(min=1)
-        single = torch.where(s["seen"][:, None], s["latest"], otherwise)
-        log_probs, averaged = single.clamp(min=TINY).log(), s["count"] > 0
-        losses, margins = (of(log_probs, self.labels) for of in (label_losses, label_margins))
-        return {
-            "mean_probs": torch.where(averaged[:, None], s["probs"] / times[:, None], single),
-            "mean_losses": torch.where(averaged, s["losses"] / times, losses),
-            "mean_margins": torch.where(averaged, s["margins"] / times, margins),
-        }
+        s = self.state
+        probs, (losses, margins, count) = make_table(*otherwise.shape), (s[name] for name in SUMS)
+        mean = {"mean_probs": probs, "mean_losses": losses.clone(), "mean_margins": margins.clone()}
+        for rows in split_rows(len(probs), probs, s["latest"], s["probs"], otherwise):
+            times, averaged = count[rows].clamp(min=1), count[rows] > 0
+            single = torch.where(s["seen"][rows, None], s["latest"][rows], otherwise[rows])
+            log_probs, y = single.clamp(min=TINY).log(), self.labels[rows]
+            for name, total, now in (
+                ("mean_losses", losses, label_losses(log_probs, y)),
+                ("mean_margins", margins, label_margins(log_probs, y)),
+            ):
+                mean[name][rows] = torch.where(averaged, total[rows] / times, now)
+            probs[rows] = torch.where(averaged[:, None], s["probs"][rows] / times[:, None], single)
+        return mean

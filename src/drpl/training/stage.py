@@ -1,11 +1,13 @@
 """What an algorithm is: a module that yields its losses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from drpl.training.feed import Feed
+from drpl.training.tables import fits_memory, is_mapped, make_table, split_rows
 
 Terms = Mapping[str, Tensor]  # the loss is their sum; each gets a curve in the report
 Steps = Iterator[Terms]  # one mapping for each gradient step
@@ -45,21 +47,41 @@ class Stage(nn.Module):
 
 
 class PredictionHistory(Stage):
-    """A stage that averages what it predicted in its last epochs."""
+    """A stage that averages what it predicted in its last epochs.
+
+    A history above the budget is kept in half precision, on disk.
+    """
 
     recent: Tensor  # [W, N, C]
     visited: Tensor  # [W, N] bool
 
     def __init__(self, net: nn.Module, samples: int, classes: int, window: int) -> None:
+        shape = window, samples, classes
+        precision = torch.float32 if fits_memory(*shape) else torch.float16
+        recent = make_table(*shape, dtype=precision)
         visited = torch.zeros(window, samples, dtype=torch.bool)
-        super().__init__(net, recent=torch.zeros(window, samples, classes), visited=visited)
+        super().__init__(net, recent=recent, visited=visited)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move to another device; a mapped history stays where it is."""
+        recent = self.recent
+        if is_mapped(recent):
+            self.recent = torch.empty(0)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if is_mapped(recent):
+            self.recent = recent
+        return self
 
     def remember(self, feed: Feed) -> None:
         """Put the predictions that the feed recorded in the place of the oldest epoch's."""
         slot = feed.epoch % len(self.recent)
-        self.recent[slot], self.visited[slot] = feed.predictions
+        probs, self.visited[slot] = feed.predictions
+        for rows in split_rows(len(probs), self.recent[slot], probs):
+            self.recent[slot, rows] = probs[rows]
 
-    def mean_recent(self) -> tuple[Tensor, Tensor]:
-        """The mean of every sample's recent predictions [N, C], and who has any [N]."""
-        times = self.visited.sum(0)
-        return self.recent.sum(0) / times.clamp(min=1)[:, None], times > 0
+    def mean_recent(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Part by part: rows, the mean of their recent predictions [n, C], who has any [n]."""
+        for rows in split_rows(self.recent.shape[1], self.recent):
+            times = self.visited[:, rows].sum(0)
+            total = self.recent[:, rows].sum(0, dtype=torch.float32).to(times.device)
+            yield rows, total / times.clamp(min=1)[:, None], times > 0

@@ -1,0 +1,83 @@
+"""Tables with a row for each sample: in memory, or mapped from a file where they are large.
+
+A mapped file has no name, so that a killed process leaves nothing behind. What is worked on part by
+part is handed back to the system after each part: a table of any size takes little memory.
+"""
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+
+from drpl.files import explain_write_errors
+
+BUDGET = 2 * 2**30  # bytes up to which a table is kept in memory, in full precision
+PART = 64 * 2**20  # bytes of mapped tables that are worked on at once
+CPU = torch.device("cpu")
+
+# Stages are made by methods, which know of no folder.
+_folder: ContextVar[Path | None] = ContextVar("folder", default=None)
+_maps: WeakValueDictionary[int, mmap.mmap] = WeakValueDictionary()  # by address
+
+
+@contextmanager
+def map_in(folder: Path) -> Iterator[None]:
+    """Keep large tables on the disk of that folder; that of temporary files may be memory."""
+    before = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(before)
+
+
+def fits_memory(*shape: int) -> bool:
+    """Whether a table in full precision is kept in memory."""
+    return prod(shape) * torch.float32.itemsize <= BUDGET
+
+
+def make_table(
+    *shape: int, dtype: torch.dtype = torch.float32, device: torch.device = CPU
+) -> Tensor:
+    """Zeros; in a mapped file if they are for the CPU and take more than BUDGET."""
+    size = prod(shape) * dtype.itemsize
+    if size <= BUDGET or device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    place = _folder.get() or Path(tempfile.gettempdir())
+    with explain_write_errors(place), tempfile.TemporaryFile(dir=place) as file:
+        # All of it now: a map of a file that finds the disk full ends the process without a word.
+        os.posix_fallocate(file.fileno(), 0, size)
+        mapped = mmap.mmap(file.fileno(), size)
+    table = torch.frombuffer(mapped, dtype=dtype).view(shape)
+    _maps[table.data_ptr()] = mapped
+    return table
+
+
+def is_mapped(table: Tensor) -> bool:
+    """Whether a table, or what it is a view of, is a mapped file."""
+    return table.untyped_storage().data_ptr() in _maps
+
+
+def release(*tables: Tensor) -> None:
+    """Hand the memory of mapped tables back; what they hold stays, and is read when needed."""
+    for table in tables:
+        mapped = _maps.get(table.untyped_storage().data_ptr())
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def split_rows(count: int, *tables: Tensor) -> Iterator[slice]:
+    """Rows of the tables to work on together: all at once, unless one of them is mapped."""
+    step = count
+    if any(map(is_mapped, tables)):
+        step = max(1, PART * count // sum(table.nbytes for table in tables))
+    for start in range(0, count, max(1, step)):
+        yield slice(start, min(count, start + step))
+        release(*tables)
