@@ -198,9 +198,10 @@ def read_arrays(path: Path) -> dict[str, Any]:
         return load_arrays(path)
 
 
-def load_arrays(path: Path) -> dict[str, Any]:
+def load_arrays(path: Path, *names: str) -> dict[str, Any]:
     """The arrays of an .npz file, or that of an .npy file as `x`; ValueError if it is not one.
 
+    With names those arrays only: others may be large.
     What a file claims to hold is compared with its size before anything is allocated.
     """
     with path.open("rb") as file:
@@ -219,7 +220,9 @@ def load_arrays(path: Path) -> dict[str, Any]:
             _check_array(file, size)
         file.seek(0)
         found = np.load(file, allow_pickle=False)
-        return {"x": found} if isinstance(found, np.ndarray) else dict(found)
+        if isinstance(found, np.ndarray):
+            return {"x": found}
+        return {name: found[name] for name in names or found.files}
 
 
 def _check_array(file: IO[bytes], size: int) -> None:

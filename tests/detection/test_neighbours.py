@@ -64,6 +64,19 @@ def test_an_index_finds_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> No
     assert float(found.max()) == pytest.approx(float(cosines.max()), abs=1e-5)
 
 
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_an_index_finds_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = spread(3000, 100)
+    exact, wanted = find_nearest(vectors, 5)
+    monkeypatch.setattr(neighbours, "MOST", 50)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    products, near = find_nearest(vectors, 5)
+    assert not bool((near == torch.arange(3000)[:, None]).any())
+    assert float((products - exact).abs().median()) < 1e-5
+    both = [len({*a} & {*b}) for a, b in zip(near.tolist(), wanted.tolist(), strict=True)]
+    assert sum(both) > 0.8 * wanted.numel()
+
+
 def test_nearest_of_many_are_taken_from_some(monkeypatch: pytest.MonkeyPatch) -> None:
     centres = torch.eye(4).repeat_interleave(50, 0)
     vectors = normalize(centres + 0.05 * spread(200, 4))

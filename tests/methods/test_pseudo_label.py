@@ -27,7 +27,7 @@ def test_a_fifth_of_the_unlabelled_is_made_uniform_anew_each_epoch() -> None:
     predictions = torch.eye(5).repeat(20, 1)
     chosen = []
     for epoch in (1, 2):
-        table = pseudo_label.forget_some(predictions, 0.2, rng(1, epoch))
+        table = pseudo_label.forget_some(predictions.clone(), 0.2, rng(1, epoch))
         uniform = (table == 0.2).all(1)
         assert int(uniform.sum()) == 20
         assert torch.equal(table[~uniform], predictions[~uniform])

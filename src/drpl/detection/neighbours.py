@@ -8,7 +8,7 @@ number of samples; above `EXACT` of them candidates come from an index of faiss,
 """
 
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,12 +38,14 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
 
     There are fewer in small sets. Of more than `MOST` rows so many are compared with, and by their
-    main components alone.
+    main components alone; above `EXACT` an index of faiss finds most of them among all.
     """
     number = torch.arange(len(unit))
     if len(number) <= MOST:
         return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
     unit = shorten(unit)[:, :-1]
+    if len(number) > EXACT and find_spec("faiss"):
+        return _search_nearest(unit, count)
     pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
     others, found = unit[pool], []
     for index in number.split(CHUNK):
@@ -51,6 +53,33 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
         near[index[:, None] == pool] = -torch.inf  # not itself
         found.append(near.topk(min(count, MOST - 1)))
     return torch.cat([values for values, _ in found]), pool[torch.cat([at for _, at in found])]
+
+
+def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The same by an index, among all rows."""
+    index, products, near = _build_index(unit), [], []
+    for rows in torch.arange(len(unit)).split(COLUMNS):
+        values, found = map(torch.from_numpy, index.search(unit[rows].numpy(), count + 1))
+        # Itself, and places that the index could not fill, come last.
+        values[(found == rows[:, None]) | (found < 0)] = -torch.inf
+        best, at = values.topk(count)
+        products.append(best)
+        near.append(found.gather(1, at).clamp(min=0))
+    return torch.cat(products), torch.cat(near)
+
+
+def _build_index(vectors: Tensor) -> Any:
+    """An index of faiss over rows, by their products."""
+    import faiss
+
+    count, width = vectors.shape
+    lists = max(1, min(int(LISTS * count**0.5), count // 40))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT)
+    index.nprobe = PROBED
+    some = torch.linspace(0, count - 1, min(count, 64 * lists)).long()
+    index.train(vectors[some].numpy())
+    index.add(vectors.numpy())
+    return index
 
 
 def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -165,19 +194,8 @@ class _Table(NamedTuple):
 
     def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
         """Most of the pairs of the whole table that reach the threshold, highest product first."""
-        import faiss
-
-        count, width = self.short_right.shape
-        lists = max(1, min(int(LISTS * count**0.5), count // 40))
-        index = faiss.IndexIVFFlat(
-            faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT
-        )
-        index.nprobe = PROBED
-        some = torch.linspace(0, count - 1, min(count, 64 * lists)).long()
-        index.train(self.short_right[some].numpy())
-        index.add(self.short_right.numpy())
-        pairs, products = [], []
-        for rows in torch.arange(count).split(COLUMNS):
+        index, pairs, products = _build_index(self.short_right), [], []
+        for rows in torch.arange(len(self.left)).split(COLUMNS):
             _, found = index.search(self.short_left[rows].numpy(), most + 1)
             near = torch.from_numpy(found)
             both = torch.stack([rows[:, None].expand_as(near), near], 2).flatten(0, 1)

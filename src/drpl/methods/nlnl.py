@@ -25,6 +25,7 @@ from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.feed import Feed
 from drpl.training.schedule import Schedule
 from drpl.training.stage import PredictionHistory, Steps
+from drpl.training.tables import make_table
 
 TINY = 1e-30  # a probability below this has no logarithm to speak of
 
@@ -97,9 +98,12 @@ def train(run: Run, config: Config) -> Outcome:
     """Learn negatively, then from the trusted; what is not trusted in the end is called wrong."""
     stage = Negative(run.network(), run.labels, run.classes, config)
     stage = run.fit("train", stage, config.schedule)
-    mean, trust = torch.cat([mean for _, mean, _ in stage.mean_recent()]).cpu(), stage.trust().cpu()
-    log_probs = mean.clamp(min=TINY).log()
-    now, margin = label_losses(log_probs, run.labels), label_margins(log_probs, run.labels)
+    trust, mean = stage.trust().cpu(), make_table(len(run.labels), run.classes)
+    now, margin = torch.empty(2, len(run.labels))
+    for rows, part, _ in stage.mean_recent():
+        mean[rows] = part
+        log_probs, y = part.cpu().clamp(min=TINY).log(), run.labels[rows]
+        now[rows], margin[rows] = label_losses(log_probs, y), label_margins(log_probs, y)
     seen = run.observe("train", stage.net)
     seen = replace(  # its earlier rows stay; pbar takes the place of the last
         seen,

@@ -106,10 +106,10 @@ class PseudoLabel(MixedBatches):
 
 
 def forget_some(predictions: Tensor, share: float, rng: torch.Generator) -> Tensor:
-    """Predictions [U, C], but a share of the rows uniform: against confirming one's errors."""
+    """Make a share of the rows of [U, C] uniform, in place: against confirming one's errors."""
     count, classes = predictions.shape
     chosen = torch.randperm(count, generator=rng)[: int(share * count)].to(predictions.device)
-    return predictions.index_fill(0, chosen, 1 / classes)
+    return predictions.index_fill_(0, chosen, 1 / classes)
 
 
 def train_semi_supervised(

@@ -45,8 +45,7 @@ def read_arrays(run: Result, name: str, *keys: str) -> Arrays | None:
     if not path.exists():
         return None
     with explain_read_errors(path):
-        arrays = load_arrays(path)
-        return {key: arrays[key] for key in keys or arrays}
+        return load_arrays(path, *keys)
 
 
 def read_samples(run: Result) -> Arrays | None:
