@@ -12,7 +12,7 @@ export KMP_BLOCKTIME ?= 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format slow campaign bench mini screenshots docs clean
+.PHONY: help setup demo test check format slow campaign bench mini scale screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,10 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 
 mini: setup ## Every method under four noises on Fashion-MNIST (three hours of one core)
 	$(BIN)/python benchmarks/mini.py
+	$(BIN)/python benchmarks/pages.py
+
+scale: setup ## Seconds and memory from 10,000 to 1,000,000 samples (35 GB of disk, an hour)
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python benchmarks/pages.py
 
 screenshots: setup ## The pictures of the docs, by a headless Chromium

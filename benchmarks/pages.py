@@ -326,11 +326,36 @@ def speed() -> str:
     return f"{textwrap.fill(words, 100)}\n\n{table(head, rows)}"
 
 
+def scale() -> str:
+    """Processor time and peak memory by number of samples."""
+    found = measured("scale.json")
+    sizes = (10_000, 100_000, 1_000_000)
+    rows = []
+    for name, growth in found["growth"].items():
+        mine = {row["samples"]: row for row in found["rows"] if row["name"] == name}
+        cells = [f"{mine[n]['seconds']:.1f}" if n in mine else "" for n in sizes]
+        cells += [f"{mine[n]['peak megabytes'] / 1000:.1f}" if n in mine else "" for n in sizes]
+        rows.append([name, *cells, f"{growth['time a sample']:.2f}"])
+    head = [f"{n:,}".replace(",", " ") for n in sizes]
+    head = ["", *(f"{n}: s" for n in head), *(f"{n}: GB" for n in head), "time a sample (times)"]
+    return table(", ".join(head), rows)
+
+
+def saving() -> str:
+    """What checkpoints take."""
+    [one] = [row for row in measured("scale.json")["rows"] if "share" in row]
+    words = (
+        f"With {one['samples']:,} samples of {one['classes']:,} classes and a network of next to "
+        f"no cost, {one['saves']} saves took {one['share']:.1%} of the time."
+    )
+    return f"{textwrap.fill(words, 100)}\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
         *(demo, mini, accuracy, losses, humans, people, sizes, rates, scratch, probes, cleaning),
-        *(encoder, second_encoder, photos, planted, looks, retrain),
+        *(encoder, second_encoder, photos, planted, looks, retrain, scale, saving),
         *(duplicates, outliers, speed),
     )
 }

@@ -1,6 +1,7 @@
 """Runs whose tables are above the budget: mapped, saved in parts, continued to the last bit."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,7 +85,8 @@ def test_mapped_tables_resume_to_the_last_bit(
 
 @pytest.mark.slow
 def test_a_million_samples_of_a_thousand_classes_fit_into_16_gigabytes(tmp_path: Path) -> None:
-    """It takes 60 GB of the disk, too."""
+    if shutil.disk_usage(tmp_path).free < 90e9:
+        pytest.skip("it takes 75 GB of the disk")
     words = [sys.executable, "-c", MILLION, str(tmp_path), "1000000", "1000"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["peak"] < 14e9

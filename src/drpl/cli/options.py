@@ -22,7 +22,7 @@ SET = typer.Option("--set", help="Change one setting, for example relabel.begin=
 SEED = typer.Option(help="Decides every random draw.")
 OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
-SAVE = typer.Option(help="Seconds between checkpoints.", min=0)
+SAVE = typer.Option(help="Seconds between checkpoints, at least; 0: every epoch.", min=0)
 TRACK = typer.Option(help="Pass over all samples every N epochs, for loss figures.", min=0)
 LOG = typer.Option(help="Show the epochs elsewhere too: tensorboard, wandb; may be repeated.")
 DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")

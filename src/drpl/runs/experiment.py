@@ -162,7 +162,7 @@ class Execution:
     folder: Path | None = None  # None: runs/DATA-NOISE/METHOD/seed-SEED
     device: str | None = None  # None: a GPU if there is one
     threads: int | None = None  # of torch; None: as they are
-    save_every: float = 10.0  # seconds between checkpoints within a stage
+    save_every: float = 10.0  # seconds between checkpoints, at least; 0: after every epoch
     track_every: int = 0  # epochs between additional passes that observe every loss; 0: none
     loggers: tuple[str, ...] = ()  # tensorboard, wandb
     quiet: bool = False

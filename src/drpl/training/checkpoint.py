@@ -74,12 +74,16 @@ class SaveTimer:
     """Says when to save: not before `every` seconds, nor oftener than in SHARE of the time."""
 
     def __init__(self, every: float) -> None:
-        self.every, self.cost, self.saved = every, 0.0, time.monotonic()
+        self.every, self.cost, self.spent = every, 0.0, 0.0
+        self.began = self.saved = time.monotonic()
 
     def is_due(self) -> bool:
         """Whether to save now; always if `every` is 0."""
-        wait = max(self.every, self.cost / SHARE) if self.every else 0
-        return time.monotonic() - self.saved >= wait
+        now = time.monotonic()
+        room = SHARE * (now - self.began) - self.spent
+        waited = now - self.saved >= max(self.every, self.cost / SHARE)
+        # There must be room for the save at the end of the stage, too.
+        return not self.every or (waited and room >= 2 * self.cost)
 
     @contextmanager
     def measure(self) -> Iterator[None]:
@@ -88,6 +92,7 @@ class SaveTimer:
         yield
         self.saved = time.monotonic()
         self.cost = self.saved - began
+        self.spent += self.cost
 
 
 def write(path: Path, checkpoint: Checkpoint) -> None:
