@@ -22,6 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -99,7 +100,7 @@ def schedule(epochs: int, batch_size: int) -> Any:
 def relabel(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
     """Two epochs of relabelling and one of retraining, observed and saved: all of a run."""
     config = Joint(
-        relabel={"begin": 1},
+        relabel=Relabelling(begin=1),
         relabel_schedule=schedule(2, 1000),
         retrain_schedule=schedule(1, 1000),
         network="linear",
@@ -266,8 +267,8 @@ def write_files(folder: Path, count: int, watch: Stopwatch) -> None:
             for name in NAMES:
                 (folder / "photos" / name / f"{start:07}").mkdir(parents=True)
             for k in range(start, min(count, start + 10_000)):
-                name = folder / "photos" / NAMES[k % CLASSES] / f"{start:07}" / f"{k:07}.bmp"
-                name.write_bytes(head + draws.bytes(size))
+                file = folder / "photos" / NAMES[k % CLASSES] / f"{start:07}" / f"{k:07}.bmp"
+                file.write_bytes(head + draws.bytes(size))
 
 
 def digest_files(folder: Path, count: int, watch: Stopwatch) -> None:
@@ -298,7 +299,7 @@ def share_of_saving(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any
     """How much of the time goes into checkpoints where little else is to be done."""
     samples, classes, epochs = SHARE
     config = Joint(
-        relabel={"begin": 1},
+        relabel=Relabelling(begin=1),
         relabel_schedule=schedule(epochs, 128),
         retrain_schedule=schedule(epochs // 2, 128),
         network="mlp",
@@ -312,9 +313,8 @@ def share_of_saving(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any
         with saving.measure():
             write(path, what)
 
-    checkpoint.write = write_timed
     data = make_vectors(samples, 64, classes)
-    with watch.measure():
+    with patch.object(checkpoint, "write", write_timed), watch.measure():
         drpl.train(data, method="joint", config=config, out=folder / "run", quiet=True)
     return {
         "samples": samples,
@@ -450,7 +450,7 @@ def write(rows: list[dict[str, Any]]) -> None:
 
 
 def _divide(last: dict[str, Any], first: dict[str, Any], key: str) -> float:
-    return round(last[key] / max(first[key], 1e-9), 2)
+    return round(float(last[key]) / max(float(first[key]), 1e-9), 2)
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def test_a_large_table_of_another_shape_is_refused(tmp_path: Path) -> None:
 def test_the_interval_follows_from_what_saving_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Epochs of 3 s, saves of 2 s, then of 0.1 s."""
     clock, saves, shares = [0.0], list[float](), list[float]()
-    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("drpl.training.checkpoint.time.monotonic", lambda: clock[0])
     timer = SaveTimer(10)
     while clock[0] < 400:
         clock[0] += 3

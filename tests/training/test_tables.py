@@ -48,7 +48,7 @@ def mapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every table of more than 100 bytes is mapped, and worked on in parts of a few rows."""
     monkeypatch.setattr(tables, "BUDGET", 100)
     monkeypatch.setattr(tables, "PART", 100)
-    monkeypatch.setattr(tables.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("drpl.training.tables.tempfile.gettempdir", lambda: str(tmp_path))
 
 
 def test_a_small_table_is_in_memory_and_worked_on_at_once() -> None:
@@ -123,8 +123,9 @@ def test_targets_are_the_same_but_for_the_precision(request: pytest.FixtureReque
             scale_weights(stage, -1.5)
         assert is_mapped(stage.targets) == bool(fixture)
         targets.append(stage.targets)
-    assert torch.allclose(*targets, atol=1e-3)
-    assert not torch.equal(*targets)
+    first, second = targets
+    assert torch.allclose(first, second, atol=1e-3)
+    assert not torch.equal(first, second)
 
 
 def test_mean_predictions_are_the_same_to_the_last_bit(request: pytest.FixtureRequest) -> None:
