@@ -30,7 +30,7 @@ FOLDERS = [
     "tools",
     "transportation",
 ]
-BUDGET = "5m"
+BUDGET = "10m"  # the default
 ROWS, COLUMNS, SIDE = 5, 6, 160
 LONGEST = 26  # signs of a file's name
 RESULTS = Path("benchmarks/results/clipart")
