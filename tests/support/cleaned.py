@@ -144,6 +144,40 @@ def write_run(folder: Path, paths: list[str], given: list[int], truth: list[int]
     )
 
 
+def make_many(where: Path, count: int, listed: int) -> Path:
+    """A folder with `count` small images, of which `listed` are issues."""
+    draws, classes = np.random.default_rng(5), [f"class {k}" for k in range(20)]
+    photos, folder, names = where / "photos", where / "cleaned", np.array(classes, dtype=object)
+    photos.mkdir(parents=True)
+    for k in range(count):  # a hundred files with many names
+        path = photos / f"IMG_{k:05d}.png"
+        if k < 100:
+            draw(k % len(CLASSES), draws).save(path)
+        else:
+            path.hardlink_to(photos / f"IMG_{k % 100:05d}.png")
+    given, wrong = draws.integers(0, 20, count), np.zeros(count, bool)
+    wrong[draws.permutation(count)[:listed]] = True
+    table = pd.DataFrame(
+        {
+            "id": np.arange(count),
+            "path": [f"IMG_{k:05d}.png" for k in range(count)],
+            "given_label": names[given],
+            "suggested_label": names[np.where(wrong, (given + 1) % 20, given)],
+            "confidence": draws.uniform(0.1, 1, count),
+            "loss": 1.0,
+            "p_noisy": np.where(wrong, draws.uniform(0.5, 1, count), draws.uniform(0, 0.5, count)),
+            "flagged": wrong,
+        }
+    )
+    folder.mkdir()
+    table.to_csv(folder / "samples.csv", index=False)
+    issues = table[wrong].sort_values("p_noisy", ascending=False)
+    more = {"verdict": "mislabelled", "outlier_score": 1.0, "near_given": "", "near_suggested": ""}
+    write_issues(folder, issues.assign(**more))
+    write_about(folder, str(photos), photos, classes)
+    return folder
+
+
 def make_large(where: Path, count: int) -> Path:
     """A folder with `count` issues, whose images are not there."""
     draws = np.random.default_rng(5)

@@ -10,6 +10,7 @@ from benchmarks.review import decide, make_table, measure_intervals, measure_ord
 from scipy.special import expit, logit
 
 from drpl.cleaning.folder import CleanedFolder
+from drpl.cleaning.review import share
 from drpl.cleaning.review.forecast import RERANK, Forecaster, learn_effects
 from drpl.cleaning.review.strata import LOOK, Bools, cut_strata, draw_look
 
@@ -51,6 +52,16 @@ def test_a_look_at_few_samples() -> None:
     assert found.upcoming is None
     empty = replace(cleaned, issues=cleaned.issues[:0])
     assert Forecaster(with_look(empty)).learn({}).precision is None
+
+
+def test_the_interval_is_the_shortest_that_holds_enough() -> None:
+    """Rates are skewed: the upper tail is longer than the lower one."""
+    draws = np.random.default_rng(1).gamma(1.0, size=2000)
+    low, high = share._find_shortest(draws)
+    assert ((low <= draws) & (draws <= high)).mean() == pytest.approx(share.INSIDE)
+    even = np.quantile(draws, [0.025, 0.975])
+    assert low < even[0]
+    assert high - low < 0.9 * (even[1] - even[0])
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.09])

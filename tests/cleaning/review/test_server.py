@@ -106,7 +106,7 @@ def client(photos: Made) -> Iterator[Client]:
 
 
 def test_without_the_token_nothing_is_said(client: Client) -> None:
-    for path in ("/", "/api/issues", "/api/decisions", "/image/small/1", "/nothing"):
+    for path in ("/", "/api/issues", "/api/samples", "/api/decisions", "/image/small/1", "/x"):
         for cookie in (None, "", f"{client.auth.cookie}=wrong", "token=x", "drpl-review-é=1"):
             answer = client.ask(path, Cookie=cookie)
             assert answer.code == 403
@@ -274,9 +274,31 @@ def test_decisions_on_near_duplicates_and_outliers(tmp_path: Path) -> None:
         lines = read_decisions(asked.cleaned)
         assert [(line.id, line.action) for line in lines] == [(first, "keep"), (second, "relabel")]
         assert asked.ask("/api/forecast").code == 200
-        others = set(asked.cleaned.samples.index) - asked.cleaned.found
-        number = min(others - set(asked.cleaned.issues.index))
-        assert asked.ask("/api/decide", {"id": number, "action": "keep"}).code == 400
+
+
+def test_every_image_can_be_seen_and_decided_on(client: Client, tmp_path: Path) -> None:
+    table = client.ask("/api/samples").json
+    assert table["index"] == list(client.cleaned.samples.index)
+    assert table["columns"] == ["path", "p_noisy", "confidence", "given", "suggested"]
+    made = make(tmp_path)
+    with serving(made.folder) as asked:
+        cleaned = asked.cleaned
+        outside = int(cleaned.issues.index[cleaned.issues["verdict"] == "outside"][0])
+        other = int(cleaned.issues.index[cleaned.issues["verdict"] == "mislabelled"][0])
+        clean = int(min(set(cleaned.samples.index) - set(cleaned.issues.index)))
+        assert (
+            asked.ask("/api/decide", {"ids": [outside, other, clean], "action": "follow"}).code
+            == 200
+        )
+        lines = read_decisions(cleaned)
+        assert [(line.id, line.action) for line in lines] == [
+            (outside, "outside"), (other, "accept"), (clean, "keep"),
+        ]  # fmt: skip
+        assert {line.why.partition("; ")[2] for line in lines} == {"for 3 at once"}
+        # One that is not there spoils all of them.
+        wanted = {"ids": [other, 4000], "action": "keep"}
+        assert asked.ask("/api/decide", wanted).code == 400
+        assert read_decisions(cleaned) == lines
 
 
 def test_odd_and_broken_files(tmp_path: Path) -> None:
@@ -384,6 +406,7 @@ def test_a_hundred_thousand_issues(tmp_path: Path) -> None:
     with serving(make_large(tmp_path / "large", 100_000)) as client:
         for path, content, most in (
             ("/api/issues", None, 0.5),  # all of them, once
+            ("/api/samples", None, 0.5),
             ("/api/decisions?since=0", None, 0.2),
             ("/api/decide", {"id": 99_999, "action": "keep"}, 0.2),
         ):

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 from filelock import FileLock, Timeout
@@ -21,7 +21,7 @@ from drpl.files import explain_write_errors, unquote_formula, write_atomic
 FILE = "decisions.csv"
 MODEL = "model"  # who changed what nobody decided on, in the audit; no person may be called so
 ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
-TOGETHER = re.compile(r"for \d+ alike at once")  # ends the reason of a decision on a group
+TOGETHER = re.compile(r"for \d+ (alike )?at once")  # ends the reason of a decision on several
 
 
 class Decision(NamedTuple):
@@ -176,30 +176,29 @@ def make_decision(
     time: str = "",
     note: str = "",
 ) -> Decision:
-    """A decision on an image of the review, checked, with the label that it gives and the reason.
+    """A decision on an image, checked, with the label that it gives and the reason.
 
-    A note is added to the reason if it says that look-alikes were decided on together.
+    A note is added to the reason if it says that several images were decided on together.
     """
     if action not in ACTIONS:
         raise DataError(f"unknown action {action!r}; {did_you_mean(action, ACTIONS)}")
-    listed = number in cleaned.reviewable.index
-    if not listed and number not in cleaned.found:
-        raise DataError(f"image {number} is not among the issues of {cleaned.folder}")
-    issue = (cleaned.reviewable if listed else cleaned.samples).loc[number]
+    if number not in cleaned.rows:
+        raise DataError(f"there is no image {number} in {cleaned.folder}")
+    issue = cleaned.rows[number]
     if action == "relabel" and label not in cleaned.classes:
         raise DataError(f"{label!r} is not a class; {did_you_mean(label, cleaned.classes)}")
-    if action == "relabel" and label == issue.given_label:
-        action = "keep"
     label = {"accept": issue.suggested_label, "keep": issue.given_label, "relabel": label}.get(
         action, ""
     )
+    if label == issue.given_label:
+        action = "keep"
     why = "took back" if action == "undo" else explain_action(action, issue)
     if TOGETHER.fullmatch(note):
         why = f"{why}; {note}"
     return Decision(time or read_clock(), who, number, action, label, why)
 
 
-def explain_action(action: str, row: pd.Series) -> str:
+def explain_action(action: str, row: Any) -> str:
     """The reason that is kept with a decision."""
     text = {
         "accept": "accepted suggestion",

@@ -19,24 +19,35 @@ from drpl.files import write_atomic
 
 MOST = 2000  # issues on a page without server
 SIDE, NEAR_SIDE = 224, 96  # pixels of its images, and of those they are compared with
+KNOWN = ["path", "p_noisy", "confidence"]  # of every image
 SHOWN = [
-    *("path", "p_noisy", "p_low", "p_high", "confidence", "verdict"),
-    *("near_given", "near_suggested", "group"),
+    *KNOWN,
+    *("p_low", "p_high", "verdict", "outlier_score", "near_given", "near_suggested", "group"),
 ]
+SCRIPTS = (  # in the order in which they build on each other
+    *("source", "decisions", "images", "cards", "panel", "paging", "selection", "deciding"),
+    *("history", "forecast", "dialogs", "keys"),
+)
 
 
 @cache
 def read_part(name: str) -> str:
-    """One of the page's files: page.html, page.css or page.js."""
+    """One of the page's files: page.html, page.css or one in script/."""
     return files("drpl.cleaning.review").joinpath(name).read_text("utf-8")
+
+
+@cache
+def read_script() -> str:
+    """All of the page's script, as one: a page that is a file cannot load others."""
+    return "\n".join(read_part(f"script/{name}.js") for name in SCRIPTS)
 
 
 @cache
 def build_policy() -> str:
     """A Content-Security-Policy: the page's own style and script, and nothing from outside."""
     style, script = (
-        base64.b64encode(hashlib.sha256(read_part(name).encode()).digest()).decode()
-        for name in ("page.css", "page.js")
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (read_part("page.css"), read_script())
     )
     return (
         f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
@@ -49,7 +60,7 @@ def fill_page(head: str, data: dict[str, Any]) -> str:
     parts = {
         "@HEAD@": head,
         "@STYLE@": read_part("page.css"),
-        "@SCRIPT@": read_part("page.js"),
+        "@SCRIPT@": read_script(),
         "@DATA@": json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
     }
     return re.sub("|".join(parts), lambda found: parts[found[0]], read_part("page.html"))
@@ -74,13 +85,21 @@ def encode_issues(cleaned: CleanedFolder, most: int | None = None) -> str:
     The page filters, sorts and counts them itself, with and without a server. After them come
     samples to look at that are no issues, unless only the worst are wanted.
     """
-    issues = cleaned.reviewable if most is None else cleaned.issues[:most]
+    return _encode(cleaned, cleaned.reviewable if most is None else cleaned.issues[:most], SHOWN)
+
+
+def encode_samples(cleaned: CleanedFolder) -> str:
+    """All images in the same way, with less about each: 50,000 are about 3 MB."""
+    return _encode(cleaned, cleaned.samples, KNOWN)
+
+
+def _encode(cleaned: CleanedFolder, table: pd.DataFrame, columns: list[str]) -> str:
     numbers = pd.Index(cleaned.classes)
     labels = {
-        name: numbers.get_indexer(pd.Index(issues[f"{name}_label"]))
+        name: numbers.get_indexer(pd.Index(table[f"{name}_label"]))
         for name in ("given", "suggested")
     }
-    return str(issues[SHOWN].assign(**labels).to_json(orient="split"))
+    return str(table[columns].assign(**labels).to_json(orient="split"))
 
 
 def encode_found(cleaned: CleanedFolder) -> dict[str, Any]:

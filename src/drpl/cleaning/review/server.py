@@ -22,9 +22,14 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from drpl.cleaning.folder import read_clock
 from drpl.cleaning.review.agreement import measure_agreement
 from drpl.cleaning.review.connections import MOST, PatientProtocol
-from drpl.cleaning.review.decision_log import ActiveDecisions, DecisionLog, make_decision
+from drpl.cleaning.review.decision_log import (
+    ActiveDecisions,
+    DecisionLog,
+    make_decision,
+)
 from drpl.cleaning.review.forecast import Forecaster
 from drpl.cleaning.review.page import (
     build_policy,
@@ -32,6 +37,7 @@ from drpl.cleaning.review.page import (
     encode_forecast,
     encode_found,
     encode_issues,
+    encode_samples,
     fill_page,
 )
 from drpl.cleaning.review.thumbnails import encode_file
@@ -41,8 +47,9 @@ from drpl.files import digest
 
 HOSTS = ["127.0.0.1", "localhost"]  # another name that leads here is another site's
 SIDES = {"small": 256, "large": 1600}  # pixels a side
-LONGEST = 50_000  # bytes of a request: the ids of a large group
+LONGEST = 1_000_000  # bytes of a request: the ids of a hundred thousand images
 FIELDS = ("action", "label")
+FOLLOW = "follow"  # do what is suggested: another label, or none where the verdict is outside
 HEADERS = {
     "Content-Security-Policy": f"{build_policy()}; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'",
@@ -122,6 +129,7 @@ class ReviewAPI:
         self.cleaned = log.cleaned
         self.forecaster, self.learning = Forecaster(log.cleaned), threading.Lock()
         self.issues = encode_issues(log.cleaned)  # once: they do not change
+        self.samples = encode_samples(log.cleaned)
         self.found = encode_found(log.cleaned)
 
     async def show_page(self, request: Request) -> Response:
@@ -142,6 +150,10 @@ class ReviewAPI:
     def list_issues(self, _: Request) -> Response:
         """All issues."""
         return Response(self.issues, media_type="application/json")
+
+    def list_samples(self, _: Request) -> Response:
+        """All images, for who wants to see more than issues."""
+        return Response(self.samples, media_type="application/json")
 
     def list_decisions(self, request: Request) -> Response:
         """The lines of the log that the page does not have yet."""
@@ -164,13 +176,22 @@ class ReviewAPI:
         if action == "undo":
             await run_in_threadpool(self.log.undo, self.who, *numbers)
         else:
-            note = f"for {len(numbers)} alike at once" if len(numbers) > 1 else ""
-            lines = [
-                make_decision(self.cleaned, number, action, label or "", self.who, note=note)
-                for number in dict.fromkeys(numbers)
-            ]
-            await run_in_threadpool(self.log.add, *lines)
+            await run_in_threadpool(self._add, list(dict.fromkeys(numbers)), action, label or "")
         return self._answer(max(0, since))
+
+    def _add(self, numbers: list[int], action: str, label: str) -> None:
+        """One decision for all of these images: all of them are written, or none."""
+        note = f"for {len(numbers)} at once" if len(numbers) > 1 else ""
+        time, lines = read_clock(), []
+        for number in numbers:
+            own = self._follow(number) if action == FOLLOW else action
+            made = make_decision(self.cleaned, number, own, label, self.who, time=time, note=note)
+            lines.append(made)
+        self.log.add(*lines)
+
+    def _follow(self, number: int) -> str:
+        verdict = getattr(self.cleaned.rows.get(number), "verdict", "")
+        return "outside" if verdict == "outside" else "accept"
 
     def forecast(self, request: Request) -> Response:
         """What the decisions say of all samples; the order of the list where the page's is old."""
@@ -266,6 +287,7 @@ def build_server(log: DecisionLog, who: str, auth: Auth) -> uvicorn.Server:
         routes=[
             Route("/", api.show_page),
             Route("/api/issues", api.list_issues),
+            Route("/api/samples", api.list_samples),
             Route("/api/decisions", api.list_decisions),
             Route("/api/decide", api.decide, methods=["POST"]),
             Route("/api/forecast", api.forecast),

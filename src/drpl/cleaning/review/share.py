@@ -10,7 +10,7 @@ the mean of the shifted probabilities in the stratum, but at least DOUBT,
 
     theta_h ~ Beta(STRENGTH m, STRENGTH (1 - m)),
 
-as if STRENGTH samples of it had been decided. Four are looked at; what they show counts for more.
+as if STRENGTH samples of it had been decided; four are looked at.
 
 **People err**, too. If they take a share e of the labels for the opposite, they call a label wrong
 with probability q = e + (1 - 2 e) theta_h, so that k has the likelihood q^k (1 - q)^(n - k). All e
@@ -18,8 +18,10 @@ from 0 to ERRING are equally probable at first. One label in a thousand that is 
 networks doubt nothing looks like a slip, one in three does not.
 
 theta, d and e are put on grids, and what is drawn from their joint posterior gives the estimate and
-the interval. That none is wrong is a hypothesis of its own: it is in the interval if the networks
-do not rule it out, and the decisions are not REFUTED times more probable otherwise.
+the interval, the shortest one that holds INSIDE of the draws: rates are skewed, and equal tails
+would go farther up than is needed. That none is wrong is a hypothesis of its own: it is in the
+interval if the networks do not rule it out, and the decisions are not REFUTED times more probable
+otherwise.
 """
 
 from typing import NamedTuple
@@ -30,11 +32,11 @@ from scipy.special import betainc, expit
 
 from drpl.cleaning.review.strata import DOUBT, Bools, Floats, Ints
 
-STRENGTH = 3.0
+STRENGTH = 5.0
 ERRING = 0.09
 REFUTED = 20.0
 NONE = 0.005  # a rate below which the networks do not rule out that all labels are right
-DRAWS, TAIL = 2000, 0.025
+DRAWS, INSIDE = 2000, 0.95
 SHIFTS = np.linspace(-3, 3, 31)  # standard deviations
 SLIPS = np.linspace(0, ERRING, 10)[:, None, None]  # e
 EDGES = np.concatenate([[0.0], expit(np.linspace(-9, 9, 90)), [1.0]])  # of theta
@@ -94,8 +96,8 @@ class ShareEstimator:
             least, most = known.sum(), self.sizes[row] - (1 - known).sum()
             total += np.clip(draws.theta[row] * self.sizes[row], least, most)
         share = total / part.sum()
-        low, high = np.quantile(share, [TAIL, 1 - TAIL])
-        return Interval(float(share.mean()), 0.0 if draws.none else float(low), float(high))
+        low, high = _find_shortest(share)
+        return Interval(float(share.mean()), 0.0 if draws.none else low, high)
 
     def _draw(self, said: Floats) -> Draws:
         """Draws from the posterior, given how many were called wrong and right. [H, 2]"""
@@ -116,6 +118,14 @@ class ShareEstimator:
             cell = cell.clip(max=len(THETA) - 1)
             theta[row] = draws.uniform(EDGES[cell], EDGES[cell + 1])
         return Draws(theta, self.may_be_none and none * REFUTED > float(joint.sum()))
+
+
+def _find_shortest(draws: Floats) -> tuple[float, float]:
+    """The shortest interval that holds INSIDE of the draws."""
+    draws = np.sort(draws)
+    more = round(INSIDE * len(draws)) - 1
+    start = int(np.argmin(draws[more:] - draws[: len(draws) - more]))
+    return float(draws[start]), float(draws[start + more])
 
 
 def _find_shifts(odds: Floats, believed: Interval) -> Floats:

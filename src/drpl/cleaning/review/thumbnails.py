@@ -1,7 +1,6 @@
 """Images for a browser, whatever the format of their files."""
 
 import io
-from functools import cache
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -18,24 +17,28 @@ def encode_file(path: Path | None, side: int) -> EncodedImage:
 
     What leaves here was decoded and encoded anew: no byte of a file gets out as it is.
     """
+    return _encode(open_thumbnail(path, side))
+
+
+def open_thumbnail(path: Path | None, side: int) -> Image.Image:
+    """An image of at most `side` pixels a side; a sign if it cannot be read."""
     if path is None:
         return _draw_sign(side)
     try:
-        return _encode(load_thumbnail(path, side))
+        return load_thumbnail(path, side)
     except MemoryError:
         raise
     except Exception:  # a damaged file makes decoders raise almost anything
         return _draw_sign(side)
 
 
-@cache
-def _draw_sign(side: int) -> EncodedImage:
+def _draw_sign(side: int) -> Image.Image:
     """What is shown in place of an image that cannot be read."""
     image = Image.new("RGB", (side, side), "#888888")
     font, middle = ImageFont.load_default(side / 8), (side / 2, side / 2)
     draw = ImageDraw.Draw(image)
     draw.text(middle, "cannot be\nread", "white", font, anchor="mm", align="center")
-    return _encode(image)
+    return image
 
 
 def _encode(image: Image.Image) -> EncodedImage:
