@@ -72,9 +72,30 @@ def test_which_way_a_direction_points_is_settled(monkeypatch: pytest.MonkeyPatch
         return variances, found * torch.tensor([1.0, -1.0]).repeat(WIDTH // 2)
 
     monkeypatch.setattr(torch.linalg, "eigh", turned)
-    again = find_basis(data, 10)
+    again = find_basis(vectors(400), 10)
     assert again is not None
     assert torch.equal(again, basis)
+
+
+def test_directions_are_found_once_for_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Tensor] = []
+    eigh = torch.linalg.eigh
+
+    def count(products: Tensor) -> Any:
+        found.append(products)
+        return eigh(products)
+
+    monkeypatch.setattr(torch.linalg, "eigh", count)
+    data = vectors(400)
+    first = find_basis(data, 10)
+    again = find_basis(replace(data, notes=("other notes",)), 10)
+    assert first is not None
+    assert again is not None
+    assert torch.equal(first, again)
+    assert len(found) == 1
+    find_basis(replace(data, std=tuple(2 * value for value in data.std)), 10)  # another scale
+    find_basis(vectors(400, seed=2), 10)  # other vectors
+    assert len(found) == 3
 
 
 def test_no_basis_where_none_is_wanted(tiny: DatasetSplits) -> None:
@@ -94,6 +115,7 @@ def test_few_samples_of_many_dimensions(monkeypatch: pytest.MonkeyPatch) -> None
         raise RuntimeError("too many repeated eigenvalues")
 
     monkeypatch.setattr(torch.linalg, "eigh", failing)
+    data = vectors(30)
     second = find_basis(data, 8)
     assert first is not None
     assert second is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from drpl.data.address import split_address
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import FileStates, TensorImages, trace
 from drpl.files import make_printable
@@ -31,10 +32,16 @@ def find_conflicts(data: DatasetSplits) -> Iterator[str]:
 
 def find_two_labels(dataset: Dataset, marks: Marks) -> Iterator[str]:
     """Images that are there twice under different labels."""
-    torn = [g for g in group_copies(marks) if len(set(dataset.labels[g].tolist())) > 1]
+    torn = [g for g in group_copies(marks) if not have_same_labels(dataset, g)]
     if torn:
         pairs = [" = ".join(name_image(dataset, i) for i in group[:2]) for group in torn]
         yield f"{len(torn)} images are there twice under different labels: {list_some(pairs)}"
+
+
+def have_same_labels(dataset: Dataset, group: Sequence[int]) -> bool:
+    """Whether images carry the same label, or the same ones."""
+    labels = dataset.labels[:, None] if dataset.tags is None else dataset.tags
+    return len(labels[list(group)].unique(dim=0)) == 1
 
 
 def find_leaks(train: Marks, test: Dataset, marks: Marks) -> Iterator[str]:
@@ -64,8 +71,9 @@ def mark_quickly(dataset: Dataset) -> Marks:
     files, marks = sources[0], list[Any]()
     for i in rows.tolist():
         try:
-            state = os.stat(os.path.join(files.root, files.names[i]))  # noqa: PTH116, PTH118
-            marks.append((state.st_dev, state.st_ino))
+            file, part = split_address(os.path.join(files.root, files.names[i]))  # noqa: PTH118
+            state = os.stat(file)  # noqa: PTH116
+            marks.append((state.st_dev, state.st_ino, part))
         except OSError:
             marks.append(i)
     return marks
@@ -83,7 +91,8 @@ def mark_pixels(dataset: Dataset) -> Marks:
 def name_image(dataset: Dataset, i: int) -> str:
     """An image by its path or number, and its label."""
     name = make_printable(dataset.paths[i]) if dataset.paths else f"image {i}"
-    return f"{name} ({dataset.classes[int(dataset.labels[i])]})"
+    own = dataset.labels[i : i + 1] if dataset.tags is None else dataset.tags[i].nonzero().flatten()
+    return f"{name} ({', '.join(dataset.classes[c] for c in own.tolist())})"
 
 
 def list_some(names: Sequence[str]) -> str:

@@ -1,8 +1,9 @@
 """A data set as a user has it: images, the labels they were given, and perhaps the truth."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,6 +55,9 @@ class Truth:
 class Dataset:
     """Images and their given labels, which may be wrong.
 
+    Where an image may carry several labels, or none, `tags` has them all; `labels` then holds the
+    first of each, and 0 where there is none.
+
     What selects, joins or scales gives a new data set, in which labels, truth and paths stay with
     their images. Images in memory stay there; others are read when they are asked for.
     """
@@ -64,6 +68,8 @@ class Dataset:
     truth: Truth | None = None  # None where nobody knows
     paths: Sequence[str] | None = None  # where each image came from, if it has a file
     pictures: Images | None = None  # what to show of each sample, where it is a vector
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what a list says besides
+    tags: Tensor | None = None  # [N, C] bool, where an image may have several labels
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, len(self.images))
@@ -75,6 +81,11 @@ class Dataset:
     def true_labels(self) -> Tensor:
         """The true labels, or the given ones where nobody knows better. [N]"""
         return self.labels if self.truth is None else self.truth.labels
+
+    @property
+    def entries(self) -> Tensor:
+        """The class of every label that an image carries: one each, unless there are tags."""
+        return self.labels if self.tags is None else self.tags.nonzero()[:, 1]
 
     def with_true_labels(self) -> "Dataset":
         """The same images with their true labels for given ones, where they are known."""
@@ -89,6 +100,8 @@ class Dataset:
             labels=self.labels[index],
             truth=self.truth and self.truth.select(index),
             paths=self.paths and tuple(self.paths[i] for i in index.tolist()),
+            columns=select_columns(self.columns, index.tolist()),
+            tags=None if self.tags is None else self.tags[index],
         )
 
     def select_classes(self, names: Sequence[str]) -> "Dataset":
@@ -149,6 +162,9 @@ class Dataset:
         """A text that is another one for other images, labels, class names or truth."""
         texts = [pixel_sources.identify(self.images), *self.classes]
         tables = [self.labels]
+        if self.tags is not None:
+            tables.append(self.tags.long())
+        texts += [cell for name, cells in self.columns.items() for cell in (name, *cells)]
         if truth := self.truth:
             tables += [truth.labels, truth.in_distribution.long(), truth.sources]
         named = "\0".join(texts).encode(errors="surrogateescape")
@@ -159,6 +175,10 @@ class Dataset:
         for name in names:
             if name not in self.classes:
                 raise DataError(f"no class is named {name!r}; {did_you_mean(name, self.classes)}")
+
+    def has_any(self, names: Collection[str]) -> bool:
+        """Whether a sample has one of these labels and, if the truth is known, shows one."""
+        return bool(self._is_among(names).any())
 
     def _is_among(self, names: Collection[str]) -> Tensor:
         """Which samples have one of these classes as given and as true label. [N] bool"""
@@ -199,6 +219,7 @@ class DatasetSplits:
     notes: tuple[str, ...] = ()  # what the user should know about how it was read
     origin: Origin | None = None  # None for data that were made in memory
     encoding: Encoding | None = None  # of vectors that were made of images
+    root: Path | None = None  # where the paths of image files begin
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""
@@ -222,7 +243,7 @@ class DatasetSplits:
         leave = [name for name in names if name in classes]
         if len(stay) < 2:
             raise DataError(f"of {len(names)} classes at least two must stay; set fewer aside")
-        if not (self.train._is_among(stay).any() and shown._is_among(leave).any()):
+        if not (self.train.has_any(stay) and shown.has_any(leave)):
             raise DataError(f"one side has no images when {', '.join(classes)} are set aside")
         train, outside = self.train.select_classes(stay), shown.select_classes(leave)
         notes = self.notes
@@ -231,7 +252,7 @@ class DatasetSplits:
         return replace(
             self,
             train=train,
-            test=test.select_classes(stay) if test and test._is_among(stay).any() else None,
+            test=test.select_classes(stay) if test and test.has_any(stay) else None,
             outside=self.outside.concat(outside) if self.outside else outside,
             notes=notes,
         )
@@ -245,6 +266,13 @@ class DatasetSplits:
         """The same data with these images, or a set's training images, as `outside`."""
         outside = other if isinstance(other, Dataset) else other.train
         return replace(self, outside=outside, origin=self.origin and replace(self.origin, ood=None))
+
+
+def select_columns(
+    columns: Mapping[str, Sequence[str]], index: Sequence[int]
+) -> dict[str, tuple[str, ...]]:
+    """The rows at `index` of every column."""
+    return {name: tuple(cells[i] for i in index) for name, cells in columns.items()}
 
 
 def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:

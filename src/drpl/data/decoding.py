@@ -1,5 +1,6 @@
 """From an image file to pixels of one size, and back to a picture."""
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from PIL.Image import Resampling
 
+from drpl.data.address import Region, find_region, read_inside, split_address
 from drpl.errors import DataError
 
 if TYPE_CHECKING:
@@ -49,11 +51,16 @@ def load_thumbnail(path: Path | str, side: int) -> Image.Image:
 
 
 def open_file(path: Path | str) -> Image.Image:
-    """An image of any size, of which no more than its first bytes are read yet."""
-    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+    """An image of any size, of which no more than its first bytes are read yet.
+
+    Of an address that means a region it is the whole image.
+    """
+    file = split_address(path)[0]
+    if os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113
         raise DataError("it is no file, but a folder, a pipe or a device")  # reading could hang
+    inside = read_inside(path)
     with _no_limit_of_pillow:
-        return Image.open(path, formats=list_formats())
+        return Image.open(file if inside is None else io.BytesIO(inside), formats=list_formats())
 
 
 @cache
@@ -70,8 +77,10 @@ def list_formats() -> tuple[str, ...]:
 @contextmanager
 def open_image(path: Path | str, side: int) -> Iterator[Image.Image]:
     """A file to be decoded at `side` pixels a side or more, if it is not too large for that."""
+    region = find_region(path)
     with open_file(path) as file:
-        file.draft(None, (side, side))  # None: in its own mode
+        if not region:  # a region needs the whole in its own size
+            file.draft(None, (side, side))  # None: in its own mode
         pixels = file.width * file.height
         if pixels > MOST_PIXELS:
             raise DataError(
@@ -79,7 +88,17 @@ def open_image(path: Path | str, side: int) -> Iterator[Image.Image]:
                 "million are read"
             )
         with _budget.take(pixels):
-            yield file
+            yield file if region is None else cut_region(file, region)
+
+
+def cut_region(file: Image.Image, region: Region) -> Image.Image:
+    """The part of a region that is inside of the image, whose remarks it keeps."""
+    left, top, right, bottom = region
+    box = (left, top, min(right, file.width), min(bottom, file.height))
+    if box[0] >= box[2] or box[1] >= box[3]:
+        width, height = file.size
+        raise DataError(f"its region is outside of the image of {width} x {height} pixels")
+    return file.crop(box)
 
 
 class _Budget:
@@ -173,8 +192,10 @@ def to_square(file: Image.Image, size: int, channels: int) -> Pixels:
 
 def read_header(path: str) -> tuple[int, bool]:
     """The shorter side of an image and whether it is grey, from a file's first bytes."""
+    region = find_region(path)
     with open_file(path) as image:
-        return min(image.size), is_grey(image)
+        sides = image.size if not region else (region[2] - region[0], region[3] - region[1])
+        return min(*sides, *image.size), is_grey(image)
 
 
 def upright(file: Image.Image) -> Image.Image:

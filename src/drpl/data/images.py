@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from drpl.data.address import split_address
 from drpl.data.decoding import Pixels, decode, explain
 from drpl.errors import DataError
 from drpl.files import make_printable
@@ -421,7 +422,7 @@ def hash_parts(*parts: Any) -> str:
 def _read_start(path: str, most: int) -> bytes:
     """The first bytes of a file; none where it cannot be read."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(split_address(path)[0], "rb") as file:  # noqa: PTH123
             return file.read(most)
     except OSError:
         return b""
@@ -430,7 +431,7 @@ def _read_start(path: str, most: int) -> bytes:
 def read_state(path: str) -> tuple[int, int]:
     """Size and time of a file; where there is none, -1."""
     try:
-        state = os.stat(path)  # noqa: PTH116  a million Paths take long
+        state = os.stat(split_address(path)[0])  # noqa: PTH116  a million Paths take long
     except OSError:
         return -1, -1
     return state.st_size, state.st_mtime_ns

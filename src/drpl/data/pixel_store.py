@@ -169,7 +169,9 @@ def _cache_path(
 ) -> Path:
     """Where something about a folder at one size is kept; what is newer takes its place."""
     where = root.resolve()
-    telling = digest(f"{where} {read_options.size} {shape}".encode(errors="surrogateescape"))
+    how = read_options.describe_labels() or ""  # a folder may be read in several ways
+    told = f"{where} {read_options.size} {shape}{how}"
+    telling = digest(told.encode(errors="surrogateescape"))
     return (read_options.cache or CACHE) / f"{where.name}-{telling}.{ending}"
 
 
@@ -272,7 +274,8 @@ def open_snapshot(root: Path, read_options: ReadOptions) -> DatasetSplits | None
     parts = [part.images for part in (train, test) if part]
     if read_options.hold == "auto" and all(fits(images, read_options) for images in parts):
         return None
-    return DatasetSplits(root.resolve().name, train, test, tuple(mean), tuple(std), notes=notes)
+    name, scale = root.resolve().name, (tuple(mean), tuple(std))
+    return DatasetSplits(name, train, test, *scale, notes=notes, root=root)
 
 
 def _open_part(name: str, tables: Tables, root: Path, snapshot: Path) -> Dataset:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from drpl.errors import DataError, did_you_mean
 from drpl.registry import DATASETS, ENCODE, Entry
@@ -22,8 +22,14 @@ VARIED = {  # sets that may be asked for as name:variant, and their variants by 
 SOURCES = {
     "FOLDER": "a folder of images with a sub-folder for each class, or of one of these sets' files",
     "FILE.npz": "arrays x and y (and x_test, y_test, y_true, classes)",
-    "FILE.csv": "a list with the columns path, label and perhaps split (train, test, val)",
+    "FILE.csv": "a list with a column of paths, one of labels, perhaps split, and any others",
+    "FILE.tsv": "the same list with tabs",
+    "FILE.jsonl": "the same list with a JSON object on each line",
     "FILE.parquet": "the same list as a Parquet file",
+    "FILE.tar": "a shard of WebDataset, or a folder of them",
+    "FILE.json": "boxes in COCO's format, each an image",
+    "VOC FOLDER": "boxes in Pascal VOC's format: Annotations and JPEGImages",
+    "HF FOLDER": "a data set of Hugging Face: saved to disk, or images with metadata.csv",
 }
 FOLDERS = {  # what a folder must have to be a set in files of its own kind, and what reads it
     ("train_data_batch_*",): "drpl.data.readers.imagenet:read",
@@ -31,15 +37,31 @@ FOLDERS = {  # what a folder must have to be a set in files of its own kind, and
     ("train", "test", "meta"): "drpl.data.readers.cifar:read_cifar100",
     ("*-idx3-ubyte*",): "drpl.data.readers.idx:read",
     ("info/train_filelist_*.txt",): "drpl.data.readers.webvision:read",
+    ("dataset_info.json", "state.json"): "drpl.data.readers.arrow:read",
+    ("dataset_dict.json",): "drpl.data.readers.arrow:read",
+    ("Annotations/*.xml",): "drpl.data.readers.voc:read",
+    ("*.tar",): "drpl.data.readers.shards:read",
+    ("train/*.tar",): "drpl.data.readers.shards:read",
+    ("metadata.csv",): "drpl.data.readers.metadata:read",
+    ("metadata.jsonl",): "drpl.data.readers.metadata:read",
+    ("train/metadata.csv",): "drpl.data.readers.metadata:read",
+    ("train/metadata.jsonl",): "drpl.data.readers.metadata:read",
 }
+FOLDER = "drpl.data.readers.folder:folder"  # any other one,
+PATTERN = "drpl.data.readers.pattern:read"  # where its files' names hold the labels
 FILES = {
     ".npz": "drpl.data.readers.arrays:read_npz",
-    ".csv": "drpl.data.readers.list:read",
-    ".parquet": "drpl.data.readers.list:read",
+    ".tar": "drpl.data.readers.shards:read",
+    ".json": "drpl.data.readers.coco:read",
+    **dict.fromkeys((".csv", ".tsv", ".jsonl", ".parquet"), "drpl.data.readers.list:read"),
 }
+LABELLING = (  # options that decide which images are read, and as what
+    *("path_column", "label_column", "label_separator", "label_pattern", "classes", "depth"),
+)
 
 
 Hold = Literal["auto", "memory", "cache", "files"]
+DEEPEST = 32  # folders inside of each other
 Engine = Literal["local", "ray"]
 Progress = Callable[[int, int], None]  # (images that are done, all of them)
 
@@ -63,8 +85,23 @@ class ReadOptions:
     progress: Progress | None = field(default=None, compare=False)  # called while encoding
     engine: Engine = field(default="local", compare=False)  # who encodes: this process, a cluster
     lazy: bool = False  # whether files are left unread, as for an encoder that decodes them itself
+    path_column: str | None = None  # of a list: where the images are; None: by common names
+    label_column: str | None = None  # likewise, what they are labelled
+    label_separator: str | None = None  # between several labels of an image, or `json`; "": one
+    label_pattern: str | None = None  # regular expression that finds the label in a file's path
+    classes: tuple[str, ...] = ()  # those to read; none: all
+    depth: int | None = None  # of a folder: how far down the folders are that name classes
+    several: bool = False  # whether images may have several labels each, which few can judge
+
+    def describe_labels(self) -> dict[str, Any]:
+        """What was asked for of which images are read, and as what; by the options' names."""
+        asked = {name: getattr(self, name) for name in LABELLING}
+        return {name: value for name, value in asked.items() if value not in (None, ())}
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if self.depth is not None and not 1 <= self.depth <= DEEPEST:
+            raise DataError(f"the depth should be from 1 to {DEEPEST}, got {self.depth}")
         if self.hold not in get_args(Hold):
             raise DataError(
                 f"unknown hold {self.hold!r}; {did_you_mean(self.hold, get_args(Hold))}"
@@ -89,15 +126,20 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
         data: DatasetSplits = DATASETS[name].load()(root, replace(read_options, variant=variant))
         data = replace(data, name=f"{name}:{variant}" if variant else name)
     else:
-        data = Entry(_find_reader(Path(what)), "").load()(Path(what), read_options)
-    check_every_class(data.train.labels, data.train.classes)
+        reader = _find_reader(Path(what))
+        if reader == FOLDER and read_options.label_pattern:
+            reader = PATTERN
+        data = Entry(reader, "").load()(Path(what), read_options)
+    data = _select_classes(data, read_options.classes)
+    _check_tags(data, what, read_options)
+    check_every_class(data.train.entries, data.train.classes)
     data = data.hold_out(read_options.outside)
     data = data.limit(read_options.limit) if read_options.limit else data
     if read_options.features:
         if len(data.train.images.shape) != 3:
             raise DataError(f"{what} holds vectors; there are no images to make features of")
         data = ENCODE.load()(data, read_options)
-        check_every_class(data.train.labels, data.train.classes)  # of what could be read
+        check_every_class(data.train.entries, data.train.classes)  # of what could be read
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
     data = replace(data, notes=(*data.notes, *find_conflicts(data)))
@@ -105,10 +147,45 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     return replace(data, origin=origin)
 
 
+def _select_classes(data: "DatasetSplits", names: tuple[str, ...]) -> "DatasetSplits":
+    """The classes that were asked for, where a reader has not chosen them itself."""
+    if not names or set(names) >= set(data.train.classes):
+        return data
+    if data.train.tags is not None:
+        raise DataError("classes can be chosen of a list, not of arrays with several labels each")
+    train, test = data.train.select_classes(names), data.test
+    gone = len(data.train) - len(train)
+    note = f"left out {gone:,} training images of classes that were not asked for"
+    return replace(
+        data,
+        train=train,
+        test=test.select_classes(names) if test and test.has_any(names) else None,
+        notes=(*data.notes, note),
+    )
+
+
+def _check_tags(data: "DatasetSplits", what: str, read_options: ReadOptions) -> None:
+    """Raise for several labels an image, unless whoever reads them can judge such labels."""
+    if data.train.tags is None:
+        return
+    if not read_options.several:
+        raise DataError(
+            f"{what} gives images several labels each, which `drpl clean` judges one by one, and "
+            'training cannot take; with --label-separator "" each cell is one label'
+        )
+    if read_options.outside:
+        raise DataError("classes cannot be set aside where images have several labels each")
+
+
 def check_source(what: str) -> None:
     """Raise unless there is a data set of that name, or something to read at that path."""
     if what.partition(":")[0] not in DATASETS:
         _find_reader(Path(what))
+
+
+def is_plain_folder(path: Path) -> bool:
+    """Whether a folder is no set of a kind of its own."""
+    return path.is_dir() and _find_reader(path) == FOLDER
 
 
 def with_ood(
@@ -148,7 +225,7 @@ def _find_reader(path: Path) -> str:
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
                 return target
-        return "drpl.data.readers.folder:folder"
+        return FOLDER
     if path.is_file() and path.suffix.lower() in FILES:
         return FILES[path.suffix.lower()]
     if path.exists():

@@ -26,7 +26,7 @@ from drpl.errors import DataError
 from drpl.files import load_arrays
 
 Array = NDArray[Any]
-FROM_ENCODE = ("paths", "paths_test", "encoding")  # what `drpl encode` adds
+FROM_ENCODE = ("paths", "paths_test", "tags", "tags_test", "encoding")  # what `drpl encode` adds
 FAR = 100_000  # a class number that lies so far beyond the number of labels is a mistake
 SHOWN = 64  # pixels a side of the pictures that vectors were made of
 
@@ -47,18 +47,33 @@ def arrays(
     [N, D] for vectors. `y` holds class numbers or names. `y_true`, where known, is for scoring;
     it is -1 where the image shows none of the classes.
     """
-    given, names = _to_labels(np.asarray(y), classes)
+    data = _build(x, y, x_test, y_test, classes=classes, y_true=y_true, name=name)
+    check_every_class(data.train.labels, data.train.classes)
+    return data
+
+
+def _build(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    *,
+    classes: Sequence[str] | None,
+    y_true: ArrayLike | None = None,
+    name: str,
+) -> DatasetSplits:
+    """The same, whatever the classes."""
+    given, names = to_labels(np.asarray(y), classes)
     pixels = to_pixels(np.asarray(x))
     truth = None
     if y_true is not None:
-        right, _ = _to_labels(np.asarray(y_true), names)
+        right, _ = to_labels(np.asarray(y_true), names)
         shown = right >= 0
         truth = Truth(torch.where(shown, right, given), shown)
     train = in_memory(pixels, given, names, truth=truth)
-    check_every_class(train.labels, names)
     test: Dataset | None = None
     if x_test is not None and y_test is not None:
-        y_given, _ = _to_labels(np.asarray(y_test), names)
+        y_given, _ = to_labels(np.asarray(y_test), names)
         test = in_memory(to_pixels(np.asarray(x_test)), y_given, names)
         if test.images.shape != train.images.shape:
             raise DataError(
@@ -81,10 +96,24 @@ def read_npz(path: Path, read_options: ReadOptions | None = None) -> DatasetSpli
     if "classes" in content:
         content["classes"] = [str(name) for name in content["classes"]]
     made = {name: content.pop(name, None) for name in FROM_ENCODE}
-    data = arrays(**content, name=path.stem)
+    data = _build(**{"classes": None} | content, name=path.stem)
     train = _with_paths(data.train, made["paths"], path)
     test = data.test and _with_paths(data.test, made["paths_test"], path)
-    return replace(data, train=train, test=test, encoding=_read_encoding(made["encoding"], path))
+    train = _with_tags(train, made["tags"], path)
+    test = test and _with_tags(test, made["tags_test"], path)
+    check_every_class(train.entries, train.classes)
+    made_by = _read_encoding(made["encoding"], path)
+    return replace(data, train=train, test=test, encoding=made_by, root=path.parent)
+
+
+def _with_tags(part: Dataset, tags: Array | None, file: Path) -> Dataset:
+    """A part with all labels of each of its images."""
+    if tags is None:
+        return part
+    shape = (len(part), len(part.classes))
+    if tags.shape != shape or tags.dtype != np.bool_:
+        raise DataError(f"{file}: its tags should be true or false in the shape {shape}")
+    return replace(part, tags=torch.from_numpy(tags))
 
 
 def _with_paths(part: Dataset, paths: Array | None, file: Path) -> Dataset:
@@ -108,7 +137,7 @@ def _read_encoding(text: Array | None, file: Path) -> Encoding | None:
         raise DataError(f"{file}: its array 'encoding' is damaged ({error})") from None
 
 
-def _to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:
+def to_labels(values: Array, classes: Sequence[str] | None) -> tuple[Tensor, tuple[str, ...]]:
     """Class numbers [N], and the class names."""
     if values.ndim != 1:
         raise DataError(f"labels must be one number or name an image, got shape {values.shape}")

@@ -1,16 +1,23 @@
 """A folder of images with a sub-folder for each class."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
+from drpl.data.dataset import (
+    Dataset,
+    DatasetSplits,
+    check_every_class,
+    select_columns,
+    statistics,
+)
 from drpl.data.pixel_store import hold, open_snapshot, save_snapshot
 from drpl.data.sources import ReadOptions
-from drpl.errors import DataError
+from drpl.errors import DataError, did_you_mean
 from drpl.files import make_printable
 
 SUFFIXES = {
@@ -23,32 +30,54 @@ NO_IMAGE = "files that are no images by their endings"
 NO_FILE = "pipes, devices or broken links that are named like images"
 LINKED = "folders inside of class folders that are links"
 NO_TEXT = "files or folders whose names are not UTF-8"
+NOT_ASKED = "classes that were not asked for"
+ABOVE = "image files above the folders that name classes"
+ONLY_TESTED = "folders of the test part that are no classes of the training part"
 
-Listed = tuple[list[str], torch.Tensor]  # files, from the data set's root on, and their labels
 Notes = tuple[str, ...]
 Scale = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation per channel
 LeftOut = dict[str, list[str]]  # what is not read, by the kind of thing that it is
 
 
+class Listed(NamedTuple):
+    """Image files, from the data set's root on, and what is known of each."""
+
+    names: list[str]
+    labels: torch.Tensor
+    columns: Mapping[str, Sequence[str]] = {}
+    tags: torch.Tensor | None = None  # where an image may have several labels
+
+
 def folder(root: Path | str, read_options: ReadOptions | None = None) -> DatasetSplits:
     """Read `root/<class>/...`, or `root/train/<class>/...` with `root/test/<class>/...`.
 
+    With a depth of 2 classes are `root/a/b/...` and called `a/b`, and so on.
     Images of all sizes become squares of `read_options.size` pixels (default: the middle of their
     shorter sides, a multiple of 8 up to 64). The set is grey if every image is.
     """
     root, read_options = Path(root), read_options or ReadOptions()
     cached = read_options.hold in ("auto", "cache") and not read_options.lazy
-    if cached and (found := open_snapshot(root, read_options)):
-        return found
+    if cached and (kept := open_snapshot(root, read_options)):
+        return kept
     train_root, test_root, notes = find_parts(root)
     left_out: LeftOut = {}
-    classes = tuple(sorted(list_folders(train_root, left_out)))
-    if not classes:
-        raise DataError(f"{train_root} has no sub-folders; put the images of each class into one")
+    depth = read_options.depth or 1
+    found = sorted(list_classes(train_root, depth, left_out))
+    if not found:
+        deep = f" at depth {depth}" if depth > 1 else ""
+        raise DataError(
+            f"{train_root} has no sub-folders{deep}; put the images of each class into one"
+        )
+    classes = _choose_classes(found, read_options.classes, left_out)
     train = list_labelled(train_root, classes, root, left_out)
-    if not train[0]:
+    if not train.names:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
-    test = list_labelled(test_root, classes, root, left_out) if test_root else None
+    test = None
+    if test_root:
+        test = list_labelled(test_root, classes, root, left_out)
+        known = {*found, *left_out.get(NOT_ASKED, ())}
+        if others := sorted(set(list_classes(test_root, depth, left_out)) - known):
+            left_out[ONLY_TESTED] = others
     notes += describe_left_out(left_out)
     data = from_files(root.resolve().name, root, classes, train, test, read_options)
     data = replace(data, notes=notes + data.notes)
@@ -90,6 +119,28 @@ def list_folders(where: Path, left_out: LeftOut | None = None) -> list[str]:
     return found
 
 
+def list_classes(where: Path, depth: int, left_out: LeftOut, below: str = "") -> Iterator[str]:
+    """The folders that name classes, as a/b where they are not right here."""
+    for path in sorted(where.iterdir()):
+        if path.suffix.lower() in SUFFIXES and path.is_file() and not path.name.startswith("."):
+            left_out.setdefault(ABOVE, []).append(f"{below}{path.name}")
+    for name in list_folders(where, left_out):
+        if depth == 1:
+            yield f"{below}{name}"
+        else:
+            yield from list_classes(where / name, depth - 1, left_out, f"{below}{name}/")
+
+
+def _choose_classes(found: list[str], asked: tuple[str, ...], left_out: LeftOut) -> tuple[str, ...]:
+    """The classes that were asked for, or all."""
+    for name in asked:
+        if name not in found:
+            raise DataError(f"no class is named {name!r}; {did_you_mean(name, found)}")
+    if others := [name for name in found if asked and name not in asked]:
+        left_out[NOT_ASKED] = others
+    return tuple(name for name in found if not asked or name in asked)
+
+
 def describe_left_out(left_out: LeftOut) -> Notes:
     """A sentence for each kind of thing that is not read."""
     return tuple(
@@ -119,24 +170,32 @@ def from_files(
     scale: Scale | None = None,
 ) -> DatasetSplits:
     """A data set of image files below `root` in one size, kept as `read_options` ask."""
-    check_every_class(train[1], classes)  # before the images are decoded, which can take long
+    given = train.labels if train.tags is None else train.tags.nonzero()[:, 1]
+    check_every_class(given, classes)  # before the images are decoded, which can take long
 
     def part(files: Listed, what: str, like: tuple[int, ...] | None) -> tuple[Dataset, Notes]:
-        names, labels = files
-        images, broken = hold(root, names, read_options, what, like)
-        kept = [i for i in range(len(names)) if i not in broken]
-        notes = tuple(f"left out {why}" for why in broken.values())
-        return Dataset(images, labels[kept], classes, paths=tuple(names[i] for i in kept)), notes
+        images, broken = hold(root, files.names, read_options, what, like)
+        kept = [i for i in range(len(files.names)) if i not in broken]
+        dataset = Dataset(
+            images,
+            files.labels[kept],
+            classes,
+            paths=tuple(files.names[i] for i in kept),
+            columns=select_columns(files.columns, kept),
+            tags=None if files.tags is None else files.tags[kept],
+        )
+        return dataset, tuple(f"left out {why}" for why in broken.values())
 
     first, notes = part(train, "train", shape)
-    check_every_class(first.labels, classes)  # also of what could be read
+    check_every_class(first.entries, classes)  # also of what could be read
     second = None
-    if test and test[0]:
+    if test and test.names:
         second, more = part(test, "test", first.images.shape)
         notes += more
     if read_options.lazy:
         scale = (0.0,) * 3, (1.0,) * 3  # of the vectors it is another one
-    return DatasetSplits(name, first, second, *(scale or statistics(first.images)), notes=notes)
+    mean, std = scale or statistics(first.images)
+    return DatasetSplits(name, first, second, mean, std, notes=notes, root=root)
 
 
 def list_labelled(
@@ -152,7 +211,7 @@ def list_labelled(
     ]
     counts = torch.tensor([len(names) for names in found])
     every = [name for names in found for name in names]
-    return every, torch.arange(len(classes)).repeat_interleave(counts)
+    return Listed(every, torch.arange(len(classes)).repeat_interleave(counts))
 
 
 def list_images(where: Path | str, name: str, left_out: LeftOut | None = None) -> Iterator[str]:

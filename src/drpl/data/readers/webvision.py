@@ -7,7 +7,7 @@ import torch
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.folder import Listed, from_files
 from drpl.data.readers.imagenet import SCALE
-from drpl.data.readers.list import check_files
+from drpl.data.readers.rows import Rows, check_files
 from drpl.data.sources import ReadOptions
 from drpl.data.wordnet import Term, class_names, parse_whole, read_lines
 from drpl.errors import DataError, did_you_mean
@@ -30,8 +30,8 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
 
     def part(rows: list[tuple[str, int]], home: str) -> Listed:
         files = [str(Path(home, path)) for path, _ in rows]
-        check_files([root / file for file in files], root)
-        return files, torch.tensor([label for _, label in rows], dtype=torch.int64)
+        check_files(Rows(files), root, root, ReadOptions(), {})
+        return Listed(files, torch.tensor([label for _, label in rows], dtype=torch.int64))
 
     test = None
     if (root / "info" / "val_filelist.txt").is_file():
