@@ -139,7 +139,7 @@ def test_a_worse_sample_is_never_less_suspicious(
     found = suspicion(name, seen(logits, labels), labels)
     assert found.shape == (count,)
     assert bool(torch.isfinite(found).all())
-    assert float(found[-1]) >= float(found[0])
+    assert float(found[-1]) >= float(found[0]) - 1e-12  # rounding
     if name != "posterior":  # it is flat in its tails
         assert float(found[-1]) > float(found[0])
 

@@ -15,7 +15,8 @@ class Evidence:
     """Losses against the given labels, and predictions, after the stage of that name.
 
     The means are over the second half of the stage's epochs, of the predictions that training made
-    anyway; None where the stage recorded none, or in folders of older versions.
+    anyway, or over all that a `Recorder` saw; None where the stage recorded none, or in folders of
+    older versions.
     """
 
     stage: str

@@ -7,7 +7,8 @@ With the fit f_i of sample i and its leverage h_i = x_i' (X'X + penalty)^-1 x_i 
 
 so that N classifiers cost no more than one. No sample's own label is in what is said of it, and
 squares of errors forgive a wrong label more than logarithms do. The penalty is the one whose
-predictions agree with most of the given labels: noise lowers all agreements alike.
+predictions agree with most of the given labels: noise lowers all agreements alike. Where an image
+may have several labels, each label has a regression, and the penalty with the least squared error.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class LeftOut:
 
 def predict_left_out(load: Load, labels: Tensor, classes: int) -> LeftOut:
     """Predict each label from all other samples; vectors are read part by part."""
-    ridge = _Ridge.fit(load, labels, classes)
+    ridge = _Ridge.fit(load, one_hot(labels, classes).float())
     some = torch.linspace(0, len(labels) - 1, min(len(labels), ENOUGH)).long()
     x = torch.cat([ridge.turn(load(index)) for index in some.split(PART)])
     agreements = [
@@ -52,6 +53,25 @@ def predict_left_out(load: Load, labels: Tensor, classes: int) -> LeftOut:
     every = torch.arange(len(labels)).split(PART)
     scores = torch.cat([ridge.predict(ridge.turn(load(i)), i, penalty) for i in every])
     return LeftOut(scores, penalty, float((scores.argmax(1) == labels).double().mean()))
+
+
+def predict_tags_left_out(load: Load, tags: Tensor) -> Tensor:
+    """How much each image looks as if it had each label, by all other images. [N, C] about 0 to 1
+
+    `tags` [N, C] says which labels each image has.
+    """
+    ridge, targets = _Ridge.fit(load, tags.float()), tags.double()
+    some = torch.linspace(0, len(tags) - 1, min(len(tags), ENOUGH)).long()
+    x = torch.cat([ridge.turn(load(index)) for index in some.split(PART)])
+    errors = [((ridge.predict(x, some, p) - targets[some]) ** 2).mean(0) for p in PENALTIES]
+    best = torch.stack(errors).argmin(0)  # [C]
+    scores = torch.empty(tags.shape)
+    for index in torch.arange(len(tags)).split(PART):
+        turned = ridge.turn(load(index))
+        for k in best.unique().tolist():
+            mine = (best == k).nonzero().flatten()
+            scores[index[:, None], mine] = ridge.predict(turned, index, PENALTIES[k])[:, mine]
+    return scores
 
 
 @dataclass(frozen=True)
@@ -65,12 +85,12 @@ class _Ridge:
     shares: Tensor  # [C]
 
     @classmethod
-    def fit(cls, load: Load, labels: Tensor, classes: int) -> "_Ridge":
-        targets = one_hot(labels, classes).float()
+    def fit(cls, load: Load, targets: Tensor) -> "_Ridge":
+        """To 0 or 1 for each sample and class. [N, C]"""
         shares = targets.mean(0)
         centred = targets - shares
         products, answers = (torch.zeros((), dtype=torch.float64) for _ in range(2))
-        for index in torch.arange(len(labels)).split(PART):
+        for index in torch.arange(len(targets)).split(PART):
             x = load(index).float()
             products = products + (x.T @ x).double()
             answers = answers + (x.T @ centred[index]).double()
