@@ -1,5 +1,6 @@
 """One writer at a time, files that are whole, and what a kill leaves behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from drpl.data.sources import ReadOptions, load
-from drpl.errors import StorageError
-from drpl.files import lock_folder, write_atomic
+from drpl.errors import RunError, StorageError
+from drpl.files import lock_folder, read_json, write_atomic, write_json
 from drpl.noise.write import write_noisy
 from tests.conftest import Command
 from tests.support.cleaned import make
@@ -104,3 +105,31 @@ def test_noise_goes_on_after_a_kill(
         assert (Path("noisy") / name).read_bytes() == (Path("whole") / name).read_bytes()
     write_noisy(data, "uniform:0.2", Path("noisy"))  # a finished one as well
     assert "holds something else than this noise" in mistake(*words, "--seed", 2)
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_file_that_has_no_name(name: str) -> None:
+    with pytest.raises(StorageError, match="it is a folder; name a file"):
+        write_atomic(Path(name), "text")
+
+
+def test_a_sealed_file_is_what_was_written_or_refused(tmp_path: Path) -> None:
+    """Whatever byte is changed: a figure that is still a figure, too."""
+    path, value = tmp_path / "plan.json", {"mean": (0.25, 1e-3), "tuned": False, "names": ["é"]}
+    write_json(path, value, sealed=True)
+    whole, kept = path.read_bytes(), read_json(path)
+    assert kept["mean"] == [0.25, 0.001]
+    refused = 0
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        try:
+            found = read_json(path)
+        except RunError:
+            refused += 1
+        else:  # a space, or the name of the seal itself
+            assert {name: found[name] for name in value} == {name: kept[name] for name in value}
+    assert refused > len(whole) / 2
+    path.write_text(json.dumps({"mean": 1}))  # as version 0.1 wrote it
+    assert read_json(path) == {"mean": 1}

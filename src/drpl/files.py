@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,12 +14,13 @@ from glob import escape
 from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
 import numpy as np
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from drpl.errors import DrplError, RunError, StorageError
+from drpl.errors import DataError, DrplError, RunError, StorageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 LOCK = ".lock"  # in every folder that is written
+SEAL = "seal"  # in a sealed JSON file: the fingerprint of all else in it
 LARGE_ARCHIVE = 2**30  # bytes of unpacked arrays that a small file must not have,
 MOST_PACKED = 200  # when they are so many times its own
 HEADERS = {
@@ -100,6 +103,8 @@ def remove_partials(folder: Path, name: str, below: str = "") -> None:
 @contextlib.contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` in one step, if the block ends well."""
+    if not path.name:
+        raise StorageError(f"cannot write {path}: it is a folder; name a file")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,6 +122,8 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
 
 def _remove_dead(path: Path) -> None:
     """Remove what killed processes left of the same file, where no lock says that they are gone."""
+    if sys.platform == "win32":  # where to ask for a process is to end it
+        return
     for partial in path.parent.glob(f".{escape(path.name)}.*.partial"):
         number = partial.name.split(".")[-2]
         try:
@@ -146,6 +153,12 @@ def write_if_changed(path: Path, content: bytes | str) -> None:
         write_atomic(path, new)
 
 
+def read_text(path: Path) -> str:
+    """The text of a file of ours, or an error."""
+    with explain_read_errors(path):
+        return path.read_text("utf-8")
+
+
 def read_json(path: Path, record: type[BaseModel] | None = None) -> dict[str, Any]:
     """A JSON object from a file of ours that holds what `record` says, or an error."""
     try:
@@ -158,6 +171,8 @@ def read_json(path: Path, record: type[BaseModel] | None = None) -> dict[str, An
         raise RunError(f"{path} is damaged: it holds no JSON object")
     if record:
         check_record(path, content, record)
+    if content.get(SEAL) not in (None, _make_seal(content)):
+        raise RunError(f"{path} is damaged: it does not say what was written")
     return content
 
 
@@ -181,9 +196,36 @@ def check_record(path: Path, content: Any, record: type[BaseModel]) -> None:
         raise RunError(f"{path} is damaged: {where}: {first['msg'].lower()}") from None
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` as JSON that people can read too."""
+class _TreeBuilder(TreeBuilder):
+    """A tree without entities, which could make much of a few bytes, or read other files."""
+
+    def doctype(self, *_: object) -> None:
+        raise DataError("it has a document type, which is not read")
+
+
+def parse_xml(data: bytes) -> Element:
+    """The root of an XML text without a document type."""
+    parser = XMLParser(target=_TreeBuilder())  # noqa: S314  entities need a document type
+    parser.feed(data)
+    root: Element = parser.close()
+    return root
+
+
+def write_json(path: Path, value: Any, *, sealed: bool = False) -> None:
+    """Write `value` as JSON that people can read too.
+
+    A sealed file is refused by `read_json` if anything in it was changed: a wrong figure in what
+    a command goes on with would else be believed.
+    """
+    if sealed:
+        value = value | {SEAL: _make_seal(value)}
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def _make_seal(content: Mapping[str, Any]) -> str:
+    """A fingerprint of all but the seal."""
+    rest = {name: value for name, value in content.items() if name != SEAL}
+    return digest(json.dumps(rest, sort_keys=True).encode())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = False) -> None:

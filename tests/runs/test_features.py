@@ -19,6 +19,7 @@ from drpl.data.images import FileImages, TensorImages
 from drpl.data.sources import ReadOptions
 from drpl.encoders import encode, lite
 from drpl.errors import ConfigError, RunError
+from drpl.files import write_json
 from drpl.runs import export as exporting
 from drpl.runs import model
 from tests.conftest import Command
@@ -234,7 +235,7 @@ def test_weights_that_are_missing_or_others(
     other.mkdir()
     (other / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes())
     about["encoding"]["weights"] = "0" * 16
-    (other / "model.json").write_text(json.dumps(about))
+    write_json(other / "model.json", about, sealed=True)
     answer = command("predict", other, photos, "-o", "named.csv")
     assert answer.code == 2
     assert "the encoder lite0 has other weights here" in answer.err

@@ -20,7 +20,7 @@ from drpl.data.pixel_store import CACHE
 from drpl.data.transforms import Normalise
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.errors import DataError, RunError
-from drpl.files import read_json, write_atomic, write_json
+from drpl.files import digest, read_json, write_atomic, write_json
 from drpl.networks.build import Builder, build_network
 from drpl.networks.ensemble import Ensemble
 from drpl.registry import NETWORKS
@@ -91,7 +91,8 @@ def save(
     weights = {name: t.detach().cpu().contiguous() for name, t in net.state_dict().items()}
     if transform.basis is not None:
         weights[BASIS] = transform.basis.cpu().contiguous()
-    write_atomic(folder / "model.safetensors", write_weights(weights))
+    content = write_weights(weights)
+    write_atomic(folder / "model.safetensors", content)
     write_json(
         folder / "model.json",
         {
@@ -105,7 +106,9 @@ def save(
             "crop": config.crop,
             "dimensions": transform.output_shape(data.train.images.shape)[0],
             "encoding": data.encoding and asdict(data.encoding),
+            "weights": digest(content),
         },
+        sealed=True,
     )
 
 
@@ -150,7 +153,8 @@ def load(folder: Path | str, network: Builder | None = None) -> Model:
     folder = Path(folder)
     model, path = load_untrained(folder, network), folder / "model.safetensors"
     try:
-        weights = read_weights(path.read_bytes())
+        content = path.read_bytes()
+        weights = read_weights(content)
         if model.transform.basis is not None:
             model.transform.basis.copy_(weights.pop(BASIS, torch.empty(0, 0)))
         model.net.load_state_dict(weights)
@@ -166,6 +170,9 @@ def load(folder: Path | str, network: Builder | None = None) -> Model:
         ) from None
     if not all(bool(torch.isfinite(table).all()) for table in weights.values()):
         raise RunError(f"{path} is damaged: some weights are not finite")
+    kept = read_json(folder / "model.json").get("weights")  # not in models of version 0.1
+    if kept and kept != digest(content):
+        raise RunError(f"{path} is damaged: its weights are not those that were saved")
     return model
 
 
