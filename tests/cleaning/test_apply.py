@@ -437,6 +437,15 @@ def test_arrays_become_arrays(arrays: Made, command: Command) -> None:
     assert answer.code == 0, answer.err
 
 
+def test_a_part_of_a_data_set(command: Command) -> None:
+    """What --limit chose is read again."""
+    words = ("clean", "digits", "--limit", "40", "--budget", "1s", "--repeats", "1", "--quiet")
+    assert command(*words, "-o", "part").code == 0
+    answer = command("apply", "part", "-o", "better")
+    assert answer.code == 0
+    assert "40 images" in answer.out
+
+
 def test_arrays_that_lose_a_class(arrays: Made, command: Command) -> None:
     only = [i for i in range(60) if arrays.given[i] == 0]
     write_run(

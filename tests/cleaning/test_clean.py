@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
+from drpl.cleaning import clean as cleaning
 from drpl.cleaning.claim import PLAN, describe_data
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
-from drpl.cleaning.plan import Choice, Doubts, list_choices, scale_epochs
+from drpl.cleaning.plan import Choice, Doubts, Forecast, list_choices, scale_epochs
+from drpl.cleaning.progress import Overall
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
@@ -148,7 +151,7 @@ def test_the_interval_contains_the_noise_rate(
     cases: range, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rates from 5 to 60 %, balanced and not; only the slow test trains as long as is best."""
-    monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)  # takes its time
+    monkeypatch.setattr("drpl.cleaning.clean.write_report", lambda *_, **__: None)  # takes its time
     hits, widths = 0, []
     for case in cases:
         data, true, given = blobs(case)
@@ -167,12 +170,14 @@ def test_the_interval_contains_the_noise_rate(
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two epochs a stage, and no report: what comes out is complete, but not good."""
 
-    def choose(data: DatasetSplits, *_: object) -> tuple[Choice, float]:
+    def choose(data: DatasetSplits, *_: object) -> tuple[Choice, Forecast]:
         preset = "small" if len(data.train.images.shape) == 3 else "vectors"
-        return scale_epochs(Choice(data, preset, {"pool": True, "width": 4}), 0.01, 64), 1.0
+        return scale_epochs(Choice(data, preset, {"pool": True, "width": 4}), 0.01, 64), [
+            {"relabel": 9.0}
+        ]
 
     monkeypatch.setattr("drpl.cleaning.clean.fit_budget", choose)
-    monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)
+    monkeypatch.setattr("drpl.cleaning.clean.write_report", lambda *_, **__: None)
 
 
 def quick(data: DatasetSplits | str, out: Path, **more: object) -> dict[str, bytes]:
@@ -429,3 +434,28 @@ def test_vectors_of_image_files_are_shown_as_pictures(tmp_path: Path) -> None:
     for number in shown:
         assert where.image(number) == tmp_path / f"{number}.png"
     assert (tmp_path / "cleaned" / "gallery.npz").exists()
+
+
+@pytest.mark.parametrize(("repeats", "trained"), [(None, 2), (5, 5)])
+def test_further_seeds_are_left_out_when_time_runs_short(
+    repeats: int | None,
+    trained: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each takes a minute of 200 seconds; who asks for five has them in any case."""
+    now = [0.0]
+    monkeypatch.setattr("drpl.cleaning.progress.time.monotonic", lambda: now[0])
+
+    def execute(*_: object) -> None:
+        now[0] += 60
+
+    monkeypatch.setattr(cleaning, "execute", execute)
+    monkeypatch.setattr(cleaning, "judge", lambda *_: None)
+    choice = replace(next(list_choices(load("digits"))), seeds=5)
+    asked = cleaning._Asked(repeats, 1, "none", "cpu")
+    with Overall(200) as display:
+        runs = list(cleaning._train(choice, tmp_path, asked, display))
+    assert len(runs) == trained
+    assert ("trained with 2 of 5 seeds" in capsys.readouterr().err) is (trained == 2)

@@ -13,7 +13,7 @@ from drpl.cleaning.doubts import CONTRADICTED, WITHHELD, find_doubts
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.judge import Judgement
 from drpl.cleaning.plan import USEFUL, Doubts
-from drpl.cleaning.sections import build_sections
+from drpl.cleaning.sections import build_about
 from drpl.cleaning.summary import summarize
 from drpl.cleaning.tables import build_issues
 from drpl.data.dataset import in_memory
@@ -97,16 +97,14 @@ def test_doubts_come_first(tmp_path: Path) -> None:
     assert lines[:3] == ["# What was found", f"Doubtful: {HEAP}.", "Doubtful: 1 < 2."]
     assert lines[3].startswith("Between **18.0%**")
     cleaned = CleanedFolder.load(make(tmp_path).folder)
-    first = build_sections(cleaned, figures, np.eye(4))[0]
-    html = first.html
-    assert first.first
+    html = build_about(cleaned, figures).lead
     assert html.index("one heap") < html.index("1 &lt; 2") < html.index("Between <b>")
 
 
 def test_the_command_ends_with_them(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("drpl.cleaning.clean.report", lambda *_, **__: None)
+    monkeypatch.setattr("drpl.cleaning.clean.write_report", lambda *_, **__: None)
     monkeypatch.setitem(USEFUL, "vectors", 1_000_000)
     data, _, given = blobs(3, 400)
     vectors = data.train.images.load(torch.arange(400)).numpy()

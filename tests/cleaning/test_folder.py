@@ -116,12 +116,15 @@ def test_the_time_of_the_run(tmp_path: Path) -> None:
         ("data.json", "{", "[", "damaged"),
         ("data.json", '"source"', '"sauce"', "source: field required"),
         ("data.json", '"ash"', "3", "should be a valid string"),
+        ("data.json", '"source"', '"read": {"colour": 1}, "source"', "read.colour"),
+        ("data.json", '"source"', '"read": {"limit": "all"}, "source"', "read.limit"),
         ("data.json", '"ash"', '"oak"', "'ash' is no class"),
         ("issues.csv", "verdict", "verdicts", "damaged"),
         ("issues.csv", "mislabelled", "misled", "verdict 'misled' is none of"),
         ("issues.csv", "0 ", "4000 ", "has no image '\\d*4000'"),
         ("samples.csv", "\n1,", "\n2,", "has image 2 twice"),
         ("samples.csv", "\n1,", "\none,", "damaged"),
+        ("samples.csv", "\n1,", "\n99999999999999999999999,", "damaged"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, file: str, old: str, new: str, sentence: str) -> None:

@@ -14,24 +14,27 @@ from drpl.cleaning.claim import PLAN
 from drpl.cleaning.clean import clean
 from drpl.cleaning.plan import (
     Choice,
+    Forecast,
     fit_budget,
     flipping_harms,
     list_choices,
     list_schedules,
     list_sizes,
-    parse_duration,
     scale_epochs,
 )
+from drpl.cleaning.records import PlanRecord
 from drpl.config.compose import compose, parse_settings
 from drpl.data.dataset import DatasetSplits, Encoding
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError
-from drpl.files import read_arrays
+from drpl.files import read_arrays, read_json
 from drpl.methods.drpl import Config
 from drpl.randomness import rng
+from drpl.runs.display import parse_duration
 from drpl.runs.dry_run import Plan, StagePlan
+from drpl.runs.experiment import Experiment
 
 
 def count_epochs(choice: Choice) -> int:
@@ -79,20 +82,61 @@ def make_dry_run(costs: Iterator[float]) -> Any:
     return dry_run
 
 
+def sum_up(forecast: Forecast) -> list[float]:
+    return [sum(stages.values()) for stages in forecast]
+
+
 def test_the_best_that_fits_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("digits")
     every = list(list_choices(data))
     monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([500.0, 100.0, 10.0])))
-    choice, time = fit_budget(data, 200, 1, None)
-    assert (choice, time) == (every[1], 100 / planning.MARGIN)
+    choice, forecast = fit_budget(data, 200, 1, None)
+    assert (choice, forecast) == (every[1], [{"all": 100.0}])
     monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([50.0, 30.0] * 9)))
-    choice, time = fit_budget(data, 190, 3, None)  # 50 + 2 x 30 seconds, and some to spare
-    assert (choice, time) == (replace(every[0], seeds=3), 110 / planning.MARGIN)
+    choice, forecast = fit_budget(data, 240, 3, None)  # 50 + 2 x 30 seconds, and some to spare
+    assert choice == replace(every[0], seeds=3)
+    assert sum_up(forecast) == [50, 30, 30]
     monkeypatch.setattr(planning, "dry_run", make_dry_run(iter([1e6] * 99)))
-    choice, time = fit_budget(data, 60, 1, None)  # nothing fits: the quickest
+    choice, forecast = fit_budget(data, 60, 1, None)  # nothing fits: the quickest
     assert choice == every[-1]
     assert count_epochs(choice) < 0.25 * count_epochs(every[0])
-    assert time > 60
+    assert sum_up(forecast) == [1e6]
+
+
+def test_what_is_hopeless_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowded machine would spend its minutes on networks that it has no time for."""
+    pixels = np.zeros((40, 64, 64, 3), dtype=np.uint8)
+    data, measured = arrays(pixels, np.arange(40) % 2), []
+
+    def dry_run(experiment: Experiment, *_: object) -> Plan:
+        shape, width = experiment.data.train.images.shape, experiment.config.width
+        measured.append((shape[1], width))
+        return Plan([StagePlan("all", 1, 1, 1, 1e-3 * shape[1] ** 2 * width**2)], 0)
+
+    monkeypatch.setattr(planning, "dry_run", dry_run)
+    choice, _ = fit_budget(data, 60, None, None)
+    assert len(measured) <= 4 < len(list(list_choices(data)))
+    assert measured[0] == (64, 32)
+    assert choice.data.train.images.shape == (3, 16, 16)
+    assert choice.compose().width == measured[-1][1]
+
+
+def test_the_time_that_planning_takes_is_not_there_for_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first choice would fit, had measuring it not taken most of the budget."""
+    now, data = [0.0], load("digits")
+
+    def dry_run(*_: object) -> Plan:
+        now[0] += 80
+        return Plan([StagePlan("all", 1, 1, 1, 30.0)], 0)
+
+    monkeypatch.setattr("drpl.cleaning.plan.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(planning, "dry_run", dry_run)
+    first, *_ = list_choices(data)
+    assert fit_budget(data, 200, 1, None)[0] == first
+    now[0] = 0
+    assert fit_budget(data, 100, 1, None)[0] != first
 
 
 @pytest.fixture
@@ -119,10 +163,10 @@ def test_a_gpu_with_time_left_trains_the_encoder_too(
 ) -> None:
     monkeypatch.setattr(planning, "choose_device", lambda _: torch.device(kind))
     monkeypatch.setattr(planning, "dry_run", make_dry_run(iter(costs)))
-    choice, time = fit_budget(encoded, 100 / planning.MARGIN, None, None)
+    choice, forecast = fit_budget(encoded, 100 / planning.MARGIN, None, None)
     assert choice.tuned is tuned
     assert choice.seeds == planning.SEEDS
-    assert time == (50 + 30 * tuned) / planning.MARGIN
+    assert sum_up(forecast) == [10] * 5 + [30] * tuned
     assert ("fine-tuned" in choice.describe()) is tuned
     *others, last = choice.build_all(seed=7)
     assert [one.seed for one in (*others, last)] == list(range(7, 12 + tuned))
@@ -183,7 +227,9 @@ def test_left_and_right() -> None:
 def test_a_choice_is_kept_and_read_again(tmp_path: Path) -> None:
     data = load("digits")
     *_, last = list_choices(data)
-    last.save(tmp_path / "plan.json")
+    forecast = [{"relabel": 1.5, "final": 2.0}, {"relabel": 1.25}]
+    last.save(tmp_path / "plan.json", None, forecast)
+    assert read_json(tmp_path / "plan.json", PlanRecord)["forecast"] == forecast
     again = Choice.load(tmp_path / "plan.json", data, ReadOptions())
     assert again.settings == last.settings
     assert again.compose() == last.compose()

@@ -19,7 +19,8 @@ from tests.support.messy import NAMES, Messy
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 SHOTS = Path(os.environ.get("DRPL_SCREENSHOTS", Path(__file__).parents[2] / "build/screenshots"))
 SEEN = (  # every image that can be seen has come
-    "document.images.length > 12 && [...document.images].every(image => image.naturalWidth > 0 || "
+    "document.images.length > 12 && [...document.images].every(image => "
+    "image.naturalWidth > 0 && !image.classList.contains('waiting') || "
     "(box => !box.width || box.bottom < 0 || box.top > innerHeight)(image.getBoundingClientRect()))"
 )
 SHORT = ["--set", "schedule.epochs=1", "--set", "width=4", "--size", "8", "--quiet"]
@@ -80,6 +81,11 @@ def test_its_pictures(cleaned: Path, tab: Tab) -> None:
         tab.press("ArrowRight", "ArrowRight")
         tab.wait(SEEN)
         tab.shoot(SHOTS / "review.png")
+        tab.press("x", "Shift+ArrowRight", "Shift+ArrowRight")
+        expect(tab.page.locator("#picked-text")).to_have_text("3 selected")
+        tab.wait(SEEN)
+        tab.shoot(SHOTS / "review-selected.png")
+        tab.press("Escape")
         tab.page.select_option("#verdict", "outside")
         every = "[...document.querySelectorAll('.card small')].every"
         tab.wait(f"{every}(text => text.textContent.includes('outside'))")
@@ -88,6 +94,9 @@ def test_its_pictures(cleaned: Path, tab: Tab) -> None:
         tab.check()
         tab.open((cleaned / "report.html").as_uri())
         tab.wait(LOADED)
+        assert str(cleaned.parent) not in tab.run("document.body.innerText")  # nobody's folders
         tab.shoot(SHOTS / "report.png")
-    shown = re.findall(r"\(images/([\w-]+\.png)\)", TUTORIAL.read_text())
+    pages = TUTORIAL.read_text() + (TUTORIAL.parent / "review.md").read_text()
+    shown = re.findall(r"\(images/((?:review|report)[\w-]*\.png)\)", pages)
+    assert len(set(shown)) == 4
     assert {SHOTS / name for name in shown} <= set(SHOTS.iterdir())

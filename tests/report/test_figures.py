@@ -95,3 +95,11 @@ def test_what_cannot_be_drawn_is_left_out(blind: Path, tmp_path: Path) -> None:
     begun = write_run(tmp_path / "begun", Recipe(), finished=False)
     drawn = [picture.name.rpartition("-")[2] for picture in draw_all(load_runs([begun]))]
     assert drawn == ["accuracy", "losses", "histogram", "posterior"]
+
+
+def test_a_run_without_its_history_has_the_other_figures(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Recipe())
+    (run / "history.jsonl").unlink()
+    names = {path.name for path in figures([run], tmp_path / "figures")}
+    assert any("histogram" in name for name in names)
+    assert not any("accuracy" in name for name in names)

@@ -6,6 +6,7 @@ import pytest
 
 from drpl.errors import RunError
 from drpl.report.load import infer_epochs, load_runs, read_document
+from drpl.report.page import report
 from drpl.runs.folder import Result
 from tests.support.run_folders import Recipe, write_run
 
@@ -43,3 +44,13 @@ def test_documents_that_are_damaged_or_missing(
     (tmp_path / name).write_text(text)
     with pytest.raises(RunError, match=f"{name} is damaged"):
         read_document(result, name)
+
+
+@pytest.mark.parametrize("place", [0, 58])
+def test_settings_that_are_no_text(tmp_path: Path, place: int) -> None:
+    run = write_run(tmp_path / "run", Recipe())
+    content = bytearray((run / "config.toml").read_bytes())
+    content[place] = 0xFF
+    (run / "config.toml").write_bytes(content)
+    with pytest.raises(RunError, match=r"config\.toml is damaged"):
+        report([run], tmp_path / "page.html")

@@ -1,8 +1,9 @@
 """The corrected data set: a list, a folder of links, or arrays. The originals are only read."""
 
+import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ from drpl.cleaning.change_log import describe_changes
 from drpl.cleaning.correct import AUDIT, Correction
 from drpl.cleaning.croissant import describe_dataset
 from drpl.cleaning.folder import CleanedFolder, format_csv
+from drpl.cleaning.held_out import list_held_out
 from drpl.cleaning.links import RECORDS, claim, list_earlier, name_link, place_links
-from drpl.data.sources import load
+from drpl.data.address import split_address
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError, RunError, StorageError
 from drpl.files import check_apart, lock_folder, write_if_changed
 from drpl.registry import DATASETS
@@ -26,6 +29,7 @@ class ImageFile(NamedTuple):
     path: Path  # of the original
     label: str  # nothing where the image is left out
     split: str = "train"
+    cells: tuple[str, ...] = ()  # of the columns that came with the data
 
 
 class AppliedData(NamedTuple):
@@ -78,7 +82,7 @@ def _write_descriptions(correction: Correction, out: Path, trainable: Path) -> N
         files = [trainable.name, *files]
     if trainable.suffix == ".csv":
         with trainable.open(encoding="utf-8") as file:
-            columns = file.readline().strip().split(",")
+            columns = next(csv.reader(file))
     about = describe_dataset(correction, out, files, columns)
     text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
     write_if_changed(out / "croissant.json", text)
@@ -91,41 +95,23 @@ def _list_files(correction: Correction) -> list[ImageFile]:
     paths = cleaned.samples["path"]
     left = set(correction.labels)
     labels = correction.labels.reindex(paths.index, fill_value="")
-    rows = [(*row, "train") for row in zip(paths.index, paths, labels, strict=True)]
+    cells = cleaned.samples[list(cleaned.columns)].itertuples(index=False, name=None)
+    rows = [
+        (number, path, label, "train", more)
+        for number, path, label, more in zip(paths.index, paths, labels, cells, strict=True)
+    ]
     first = int(paths.index.max()) + 1
     rows += [
-        (first + k, path, label if label in left else "", split)
-        for k, (path, label, split) in enumerate(_list_held_out(cleaned))
+        (first + k, one.path, one.label if one.label in left else "", one.split, one.cells)
+        for k, one in enumerate(list_held_out(cleaned))
     ]
     files = []
-    for number, path, label, split in rows:
+    for number, path, label, split, more in rows:
         file = cleaned.file(path)
         if file is None:
             raise RunError(f"samples.csv: {path!r} is not inside the data set {cleaned.root}")
-        files.append(ImageFile(number, file, label, split))
+        files.append(ImageFile(number, file, label, split, more))
     return files
-
-
-def _list_held_out(cleaned: CleanedFolder) -> Iterator[tuple[str, str, str]]:
-    """Path, label and split of the images that were not for training."""
-    root = cleaned.root
-    assert root is not None  # noqa: S101  only called for files
-    if cleaned.is_list:
-        from drpl.data.readers.list import read_columns
-
-        source = Path(cleaned.source)
-        source = source if source.is_file() else root / source.name
-        table = read_columns(source)
-        rows = zip(table["path"], table["label"], table["split"], strict=True)
-        yield from (row for row in rows if row[2] != "train")
-    elif (root / "train").is_dir():  # else there is no part to hold out, nor need of torch
-        from drpl.data.readers.folder import find_parts, list_labelled
-
-        _, part, _ = find_parts(root)
-        if part:
-            names, labels = list_labelled(part, cleaned.classes, root)
-            for name, label in zip(names, labels.tolist(), strict=True):
-                yield name, cleaned.classes[label], "test"
 
 
 def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Path:
@@ -138,8 +124,8 @@ def _write_list(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> Pa
             )
     claim(out, "list", cleaned)
     columns = ("path", "label", "split")[: 3 if any(f.split != "train" for f in files) else 2]
-    rows = ([getattr(file, name) for name in columns] for file in files)
-    write_if_changed(out / "labels.csv", format_csv([columns, *rows]))
+    rows = ([*(getattr(file, name) for name in columns), *file.cells] for file in files)
+    write_if_changed(out / "labels.csv", format_csv([(*columns, *cleaned.columns), *rows]))
     return out / "labels.csv"
 
 
@@ -147,6 +133,11 @@ def _write_links(cleaned: CleanedFolder, files: list[ImageFile], out: Path) -> P
     """A folder for each class with links to its images, or copies where links cannot be."""
     own = {name_link(file.number, file.path) for file in files}
     files = [file for file in files if file.label]
+    if any(split_address(file.path)[1] for file in files):
+        raise ConfigError(
+            f"the images of {cleaned.source} are parts of files, to which there are no links; "
+            "leave --links out"
+        )
     held = "test" if any(file.split == "test" for file in files) else "val"
     files = [file for file in files if file.split in ("train", held)]
     parts = any(file.split == held for file in files) or "train" in cleaned.classes
@@ -175,7 +166,7 @@ def _write_arrays(correction: Correction, out: Path) -> Path:
     import torch
 
     cleaned = correction.cleaned
-    data = load(cleaned.source)
+    data = load(cleaned.source, ReadOptions(**cleaned.read))
     names = data.train.classes
     if [names[i] for i in data.train.labels.tolist()] != cleaned.samples["given_label"].tolist():
         raise RunError(

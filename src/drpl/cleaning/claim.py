@@ -27,6 +27,8 @@ def describe_data(data: AnyData, features: str, options: ReadOptions) -> dict[st
         "features": features,
         "mirrored": options.mirrored,
     }
+    if found.train.tags is not None:
+        about["several labels"] = True
     if is_features_file(features):
         about["vectors"] = FileStates(Path(), [features]).digest
     return about
@@ -36,7 +38,10 @@ def check_claim(folder: Path, about: dict[str, Any]) -> str | None:
     """Raise if other data live in a folder; a note if nobody knows which do."""
     if not (folder / PLAN).exists() and not (folder / "clean.json").exists():
         return None
-    kept = read_json(folder / PLAN, PlanRecord).get("data") if (folder / PLAN).exists() else None
+    if (folder / PLAN).exists():
+        kept = read_json(folder / PLAN, PlanRecord).get("data")
+    else:
+        kept = read_json(folder / "clean.json").get("data")
     if kept is None:
         return (
             f"{folder} was made by an earlier version, which did not record its data: whether "

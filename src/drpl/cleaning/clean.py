@@ -11,22 +11,24 @@ The folder is that of a run, with more in it: issues.csv, look.csv, noise-matrix
 summary.md, report.html; on features duplicates.csv and outliers.csv, too.
 """
 
-import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from markupsafe import Markup
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
 
-from drpl.cleaning import tables
+from drpl.cleaning import progress, tables
 from drpl.cleaning.claim import PLAN, check_claim, describe_data
 from drpl.cleaning.doubts import find_doubts
 from drpl.cleaning.estimate import Rate
 from drpl.cleaning.exchange.carry_over import Earlier, carry_over, read_earlier
 from drpl.cleaning.findings import (
     FINDINGS,
-    build_finding_sections,
     choose_copies,
     write_findings,
 )
@@ -42,26 +44,29 @@ from drpl.cleaning.folder import (
 )
 from drpl.cleaning.judge import Judgement, judge, merge
 from drpl.cleaning.lookalikes import group_lookalikes
-from drpl.cleaning.plan import FEWEST, Choice, fit_budget, parse_duration
+from drpl.cleaning.pictures import Pictures, Suspect, can_draw, format_tiles, list_worst
+from drpl.cleaning.plan import FEWEST, MARGIN, Choice, Forecast, fit_budget
 from drpl.cleaning.planted import plant
-from drpl.cleaning.records import CleanRecord
-from drpl.cleaning.reliability import build_trust
+from drpl.cleaning.progress import ENCODE, TRAIN, WRITE, Overall, Step
+from drpl.cleaning.records import CleanRecord, PlanRecord
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.strata import draw_look
-from drpl.cleaning.sections import build_sections
+from drpl.cleaning.sections import write_report
 from drpl.cleaning.summary import summarize
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.detection.left_out import Load, predict_left_out
-from drpl.errors import DataError, RunError
-from drpl.files import check_apart, lock_folder, read_json, write_atomic, write_json
-from drpl.report.page import report
-from drpl.runs.display import Display, duration
+from drpl.errors import ConfigError, DataError, RunError
+from drpl.files import check_apart, lock_folder, read_json, read_text, write_atomic, write_json
+from drpl.runs.display import duration, parse_duration
 from drpl.runs.execute import choose_device, execute
 from drpl.runs.experiment import AnyData, Execution
 from drpl.runs.folder import Result
 
-PLANTING = 0.2  # share of the budget that planted errors may cost
+KEPT = 60_000  # images that are no files up to which a review can show all of them
+PLANTING = 0.2  # share of the budget that planted errors may cost,
+LAST = 0.7  # and of what is left of it: the report is still to come
+SPARED = 0.15  # share of the budget that no further seed may use: it is for what comes after
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,24 @@ class Cleaning:
     @property
     def text(self) -> str:
         """The summary as Markdown."""
-        return (self.folder / "summary.md").read_text("utf-8")
+        return read_text(self.folder / "summary.md")
+
+    @property
+    def worst(self) -> list[Suspect]:
+        """The first of the issues, with their images."""
+        return list_worst(self.folder)
+
+    def __str__(self) -> str:
+        return self.text.replace("**", "").replace("`", "").rstrip()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if can_draw(console):
+            yield Pictures(self.worst)
+        yield Text(str(self))
+
+    def _repr_html_(self) -> str:
+        paragraphs = [Markup("<p>{}</p>").format(part) for part in str(self).split("\n\n")[1:-1]]
+        return str(Markup().join(paragraphs) + format_tiles(self.worst))
 
 
 def clean(
@@ -99,6 +121,7 @@ def clean(
     device: str | None = None,
     decisions: Path | str | None = None,
     quiet: bool = False,
+    display: Overall | None = None,
 ) -> Cleaning:
     """Find the wrong labels of a data set, say what they should be, and train a robust model.
 
@@ -108,31 +131,20 @@ def clean(
     are kept in the folder, so that a stopped call is continued by the same one. `repeats` seeds are
     trained, by default as many as there is time for with vectors, and one with pixels. `decisions`
     is the decisions.csv of an earlier folder, or a file of another tool in one of the formats of
-    `drpl list formats`; what was decided there holds in the new one, too.
+    `drpl list formats`; what was decided there holds in the new one, too. `display` is a bar that
+    is shown already, from whose beginning on the time counts.
+
+    Where images have several labels each, every label is judged against the rest, on features; the
+    issues are then entries: labels that should not be there, and labels that are missing.
     """
-    folder, asked = Path(out), _Asked(parse_duration(budget), repeats, features, device, quiet)
+    seconds = parse_duration(budget)
+    asked = _Asked(repeats, seed, features, device, decided=decisions is not None)
     earlier = read_earlier(decisions) if decisions else None
-    options = read_options or ReadOptions()
-    check_apart(folder, data if isinstance(data, str) else None)
-    about = describe_data(data, features, options)
-    if unknown := check_claim(folder, about):
-        with Display(quiet=quiet) as display:
-            display.note(unknown)
-    if (folder / "clean.json").exists():
+    with display or Overall(seconds, quiet=quiet) as shown:
+        options = replace(read_options or ReadOptions(), several=True)
+        found = _clean(data, Path(out), options, asked, shown)
         if earlier:
-            _take_over(folder, earlier, quiet=quiet)
-        return _load_finished(folder, seed, repeats)
-    with lock_folder(folder):
-        choice = _choose(data, folder, options, asked, about)
-        runs = []
-        for k, experiment in enumerate(choice.build_all(seed)):
-            place = folder / "repeats" / f"seed-{seed + k}" if k else folder
-            result = execute(experiment, Execution(folder=place, device=device, quiet=quiet))
-            runs.append((result, judge(place, experiment, choose_device(device))))
-        source = data if isinstance(data, str) else choice.data.name
-        found = _write_results(folder, source, choice, runs, seed, asked.seconds)
-    if earlier:
-        _take_over(folder, earlier, quiet=quiet)
+            _take_over(found.folder, earlier, shown)
     return found
 
 
@@ -140,54 +152,116 @@ def clean(
 class _Asked:
     """What the user wants of a cleaning."""
 
-    seconds: float
     repeats: int | None
+    seed: int
     features: str
     device: str | None
-    quiet: bool
+    decided: bool = False  # whether earlier decisions are to hold
+
+
+def _clean(
+    data: AnyData, folder: Path, options: ReadOptions, asked: _Asked, display: Overall
+) -> Cleaning:
+    """Clean into a folder, or load what an earlier call found there."""
+    check_apart(folder, data if isinstance(data, str) else None)
+    about = describe_data(data, asked.features, options)
+    if unknown := check_claim(folder, about):
+        display.note(unknown)
+    if about.get("several labels"):
+        from drpl.cleaning.tags import clean_tags
+
+        if asked.decided:
+            raise ConfigError("decisions are on one label an image, and these have several")
+        return clean_tags(data, folder, asked.features, options, about, display)
+    if (folder / "clean.json").exists():
+        return _load_finished(folder, asked)
+    with lock_folder(folder):
+        choice = _choose(data, folder, options, asked, about, display)
+        runs = list(_train(choice, folder, asked, display))
+        source = data if isinstance(data, str) else choice.data.name
+        return _write_results(folder, source, choice, runs, asked.seed, display)
 
 
 def _choose(
-    data: AnyData, folder: Path, options: ReadOptions, asked: _Asked, about: dict[str, Any]
+    data: AnyData,
+    folder: Path,
+    options: ReadOptions,
+    asked: _Asked,
+    about: dict[str, Any],
+    display: Overall,
 ) -> Choice:
     """The data and the settings that suit them and the time, reported to the user, and kept."""
-    began = time.monotonic()
-    with Display(quiet=asked.quiet) as display:
-        options = replace(options, progress=display.follow("encode"))
-        if (folder / PLAN).exists():
-            kept = Choice.load(folder / PLAN, data, options)
-            return replace(kept, seeds=asked.repeats or kept.seeds)
-        found = represent(data, asked.features, options, asked.seconds)
-        if (count := len(found.data.train)) < FEWEST:
-            raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
-        left = asked.seconds - (time.monotonic() - began)
-        choice, seconds = fit_budget(found.data, left, asked.repeats, asked.device)
-        copied, skipped = choose_copies(found.data, asked.seconds)
-        notes = (*found.notes, skipped) if skipped else found.notes
-        choice = replace(choice, notes=notes, copied=copied)
-        display.notes((*notes, *choice.find_doubts().texts))
-        display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
-        if seconds > left:
-            display.note("that is more than the budget, but nothing quicker would learn enough")
-    choice.save(folder / PLAN, about)
+    display.say("the images, and by what to see them")
+    options = replace(options, progress=display.follow(ENCODE))
+    if (folder / PLAN).exists():
+        kept = Choice.load(folder / PLAN, data, options)
+        _forecast(read_json(folder / PLAN, PlanRecord).get("forecast", ()), display)
+        return replace(kept, seeds=asked.repeats or kept.seeds)
+    found = represent(data, asked.features, options, display.left)
+    if (count := len(found.data.train)) < FEWEST:
+        raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
+    display.begin(progress.PLAN, "what fits into the time")
+    choice, forecast = fit_budget(found.data, display.left, asked.repeats, asked.device)
+    copied, skipped = choose_copies(found.data, display.left)
+    notes = (*found.notes, skipped) if skipped else found.notes
+    choice = replace(choice, notes=notes, copied=copied)
+    seconds = sum(sum(stages.values()) for stages in forecast) / MARGIN
+    display.notes((*notes, *choice.find_doubts().texts))
+    display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
+    if seconds > display.left:
+        display.note("that is more than the budget, but nothing quicker would learn enough")
+    _forecast(forecast, display)
+    choice.save(folder / PLAN, about, forecast)
     return choice
 
 
-def _take_over(folder: Path, earlier: Earlier, *, quiet: bool) -> None:
+def _forecast(runs: Forecast, display: Overall) -> None:
+    """Tell the bar which stages will be trained."""
+    steps = []
+    for k, stages in enumerate(runs, 1):
+        which = f"run {k} of {len(runs)}, " if len(runs) > 1 else ""
+        steps += [Step(TRAIN, name, seconds, f"{which}{name}") for name, seconds in stages.items()]
+    if steps:
+        display.forecast(TRAIN, steps)
+
+
+def _train(
+    choice: Choice, folder: Path, asked: _Asked, display: Overall
+) -> Iterator[tuple[Result, Judgement]]:
+    """All runs of a choice; those with other seeds only while there is time, if nobody asked."""
+    longest = 0.0
+    for k, experiment in enumerate(choice.build_all(asked.seed)):
+        if k and not asked.repeats and longest > display.left - SPARED * display.budget:
+            display.note(
+                f"trained with {k} of {choice.seeds + choice.tuned} seeds: the machine is slower "
+                "than it was when the time was planned"
+            )
+            return
+        display.begin(TRAIN)
+        began = display.elapsed
+        place = folder / "repeats" / f"seed-{asked.seed + k}" if k else folder
+        execution = Execution(folder=place, device=asked.device, display=display)
+        result = execute(experiment, execution)
+        yield result, judge(place, experiment, choose_device(asked.device))
+        spent = display.elapsed - began
+        longest = max(longest, spent if k else spent / 2)  # the first also trains the final model
+
+
+def _take_over(folder: Path, earlier: Earlier, display: Overall) -> None:
     """Earlier decisions hold here too; the user is told how many do."""
     found = carry_over(CleanedFolder.load(folder), earlier)
-    with Display(quiet=quiet) as display:
-        display.note(f"{found.holding:,} of {found.every:,} earlier decisions hold here")
-        display.notes(found.notes)
+    display.note(f"{found.holding:,} of {found.every:,} earlier decisions hold here")
+    display.notes(found.notes)
 
 
-def _load_finished(folder: Path, seed: int, repeats: int | None) -> Cleaning:
+def _load_finished(folder: Path, asked: _Asked) -> Cleaning:
     """What an earlier call found, if it was asked the same."""
     figures = read_json(folder / "clean.json", CleanRecord)
-    for name, asked in (("seed", seed), ("repeats", repeats or figures["repeats"])):
-        if figures[name] != asked:
+    wanted = {"seed": asked.seed, "repeats": asked.repeats or figures["repeats"]}
+    for name, value in wanted.items():
+        if figures[name] != value:
             raise RunError(
-                f"{folder} was made with {name} {figures[name]}, but {asked} was asked for; "
+                f"{folder} was made with {name} {figures[name]}, but {value} was asked for; "
                 "use another folder"
             )
     return Cleaning(folder, figures)
@@ -199,13 +273,15 @@ def _write_results(
     choice: Choice,
     runs: list[tuple[Result, Judgement]],
     seed: int,
-    seconds: float,
+    display: Overall,
 ) -> Cleaning:
     """All tables, pictures and texts; last `clean.json`: its presence means that all is there."""
     train, load = choice.data.train, _read_vectors(choice.data)
-    began = time.monotonic()
+    display.begin(WRITE, "what a linear classifier says of each label" if load else "")
+    began = display.elapsed
     left_out = load and predict_left_out(load, train.labels, len(train.classes)).scores
-    rounds = int(PLANTING * seconds / max(time.monotonic() - began, 1e-3))
+    once = max(display.elapsed - began, 1e-3)
+    display.say("the lists")
     merged = merge([judgement for _, judgement in runs], left_out)
     early = choice.find_doubts()
     doubts = find_doubts(merged, [run for run, _ in runs], early, pixels=left_out is None)
@@ -213,13 +289,16 @@ def _write_results(
     result = tables.write_judgement(folder, merged, train)
     issues = tables.build_issues(merged, train)
     issues["group"] = group_lookalikes(issues, merged.features, merged.given)
-    root = _find_root(source) if train.paths else None
-    write_issues(folder, issues)
-    write_about(folder, source, root, train.classes)
+    root = _find_root(source, choice.data) if train.paths else None
+    write_issues(folder, issues, others=train.columns)
+    read = _describe_reading(choice.data)
+    write_about(folder, source, root, train.classes, columns=train.columns, read=read)
     chosen = torch.tensor(draw_look(CleanedFolder.load(folder, look=False), seed))
     look = tables.build_issues(merged, train, chosen)
-    write_issues(folder, look, LOOK)
+    write_issues(folder, look, LOOK, train.columns)
     matrix = tables.write_matrix(folder, train, merged)
+    if choice.copied:
+        display.say("near-duplicates and outliers")
     found = write_findings(choice.data, folder, choice.copied) if choice.copied else None
     cleaned = CleanedFolder.load(folder)
     if train.paths is None:
@@ -237,27 +316,38 @@ def _write_results(
         "withheld": doubts.on_rate,
         "notes": [*choice.notes, *choice.data.notes],
     }
+    rounds = int(min(PLANTING * display.budget, LAST * display.left) / once)
+    if load and rounds:
+        display.say("planted errors, to measure what would be found")
     if load and (planted := plant(merged, load, seed, rounds)):
         figures["planted"] = planted.summarize(train.classes)
     elif load and not rounds:
         figures["notes"].append("the budget is too short to measure recall with planted errors")
     if found:
         figures[FINDINGS] = found.summarize()
+    display.say("the report")
     write_atomic(folder / "summary.md", summarize(figures, folder))
-    sections = [*build_sections(cleaned, figures, matrix), build_trust(cleaned, {})]
-    if found:
-        sections += build_finding_sections(found, figures, FINDINGS)
-    report([result], folder / "report.html", sections=sections, images=root)
+    write_report(cleaned, result, figures, matrix, found)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
 
 
+def _describe_reading(data: DatasetSplits) -> dict[str, Any]:
+    """By what options `apply` reads the same images again; files are named one by one."""
+    if not data.origin:
+        return {}
+    options = data.origin.read_options
+    limited = not data.train.paths and options.limit
+    return options.describe_labels() | ({"limit": options.limit} if limited else {})
+
+
 def _write_images(cleaned: CleanedFolder, data: DatasetSplits, shown: pd.DataFrame) -> None:
-    """What a review shows of data that are no files, if they are images."""
+    """What a review shows of data that are no files, if they are images: all, or what is listed."""
     place, train = cleaned.folder / "images", data.train
     pictures = train.images if len(train.images.shape) == 3 else train.pictures
     if pictures:
-        tables.write_images(place, pictures, tables.list_shown(shown) | cleaned.found)
+        listed = tables.list_shown(shown) | cleaned.found
+        tables.write_images(place, pictures, range(len(train)) if len(train) <= KEPT else listed)
     if data.test and data.test.pictures:
         paired = cleaned.list_paired("test")
         tables.write_images(place, data.test.pictures, paired, prefix="test-")
@@ -271,7 +361,9 @@ def _read_vectors(data: DatasetSplits) -> Load | None:
     return lambda index: (images.load(index) - mean) / std
 
 
-def _find_root(source: str) -> Path | None:
+def _find_root(source: str, data: DatasetSplits) -> Path | None:
     """Where the paths of a data set start: its folder, or that of the list."""
     path = Path(source)
-    return path if path.is_dir() else path.parent if path.suffix in LISTS else None
+    if data.root and path.exists():
+        return data.root
+    return path if path.is_dir() else path.parent if path.suffix.lower() in LISTS else None

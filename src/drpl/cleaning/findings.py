@@ -54,8 +54,8 @@ def write_findings(data: DatasetSplits, folder: Path, copied: int = COPIED[0]) -
 def build_finding_sections(findings: Findings, figures: dict[str, Any], key: str) -> list[Section]:
     """The parts "Near-duplicates" and "Outliers"; clean.json has the counts under `key`."""
     return [
-        Section("Near-duplicates", _show_duplicates(findings, figures, key)),
-        Section("Outliers", _show_outliers(findings, figures, key)),
+        Section("Near-duplicates", _show_duplicates(findings, figures, key), first=True),
+        Section("Outliers", _show_outliers(findings, figures, key), first=True),
     ]
 
 
@@ -78,13 +78,13 @@ def _show_duplicates(findings: Findings, figures: dict[str, Any], key: str) -> s
         ]
         false = _read(figures, f"{key}.duplicates.false pairs", percent=True)
         text += Markup(
-            "<p>Copies were made of some images to measure what is found: {}. Of pairs of "
-            "different images of one class {}&nbsp;% would be taken for copies.</p>"
+            '<p class="about">Copies were made of some images to measure what is found: {}. Of '
+            "pairs of different images of one class {}&nbsp;% would be taken for copies.</p>"
         ).format(Markup(", ").join(kinds), false)
     pairs = findings.duplicates.pairs[findings.ranked[:SHOWN]]
     images = list(_make_tiles(findings, pairs.flatten().tolist()))
     tiles = [_list_tiles(images[k : k + 2]) for k in range(0, len(images), 2)]
-    return str(text + Markup('<div class="rows">{}</div>').format(Markup().join(tiles)))
+    return str(text + Markup('<div class="pairs">{}</div>').format(Markup().join(tiles)))
 
 
 def _show_outliers(findings: Findings, figures: dict[str, Any], key: str) -> str:

@@ -3,8 +3,8 @@
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -18,6 +18,7 @@ from drpl.files import (
     digest,
     quote_formula,
     read_json,
+    unquote_formula,
     unquote_formulas,
     write_atomic,
     write_json,
@@ -58,7 +59,8 @@ MOST_FOUND = 2000  # pairs, and outliers, that a review shows
 ABSENT = {"group": -1, "p_low": math.nan, "p_high": math.nan}  # what older folders lack; -1: alone
 RENAMED = {"strangeness": "outlier_score"}  # columns of folders made before version 0.2
 LOOK = "look.csv"  # a stratified sample to look at first
-LISTS = (".csv", ".parquet", ".npz")  # data sets that name files, which may be anywhere
+# data sets that name files, which may be anywhere
+LISTS = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,16 @@ class CleanedFolder:
     samples: pd.DataFrame  # every image, by id
     issues: pd.DataFrame  # the suspicious ones, by id, worst first
     look: pd.DataFrame  # samples to look at first, in that order; none before version 0.3
+    columns: tuple[str, ...] = ()  # of samples and issues that came with the data
+    read: Mapping[str, Any] = field(default_factory=dict)  # options by which the data were read
 
     @classmethod
     def load(cls, folder: Path | str, *, look: bool = True) -> "CleanedFolder":
         """Read a folder, or say what is wrong with it; without `look.csv` if that is to come."""
         folder = Path(folder)
         about = _read_about(folder)
-        samples = read_table(folder / "samples.csv", SAMPLES)
+        columns = tuple(about.get("columns", ()))
+        samples = read_table(folder / "samples.csv", SAMPLES | dict.fromkeys(columns, str))
         issues = read_table(folder / "issues.csv", ISSUES)
         has_look = look and (folder / LOOK).exists()
         chosen = read_table(folder / LOOK, ISSUES) if has_look else issues[:0]
@@ -97,7 +102,8 @@ class CleanedFolder:
                 raise RunError(f"{place}: samples.csv has no image {unknown[0]!r}; clean again")
         root = Path(about["root"]) if about["root"] else None
         time = about.get("time") or _format_time(path.stat().st_mtime)
-        return cls(folder, about["source"], root, classes, time, samples, issues, chosen)
+        tables, read = (samples, issues, chosen), about.get("read", {})
+        return cls(folder, about["source"], root, classes, time, *tables, columns, read)
 
     @property
     def is_list(self) -> bool:
@@ -109,6 +115,12 @@ class CleanedFolder:
         """What people may decide on: the issues, then samples to look at that are none."""
         others = self.look[~self.look.index.isin(self.issues.index)]
         return pd.concat([self.issues, others]) if len(others) else self.issues
+
+    @cached_property
+    def rows(self) -> dict[int, Any]:
+        """What is known of each image, by id: its row of the issues or the look, or of samples."""
+        tables = (self.samples, self.reviewable)
+        return {row.Index: row for table in tables for row in table.itertuples()}
 
     @cached_property
     def duplicates(self) -> pd.DataFrame:
@@ -193,7 +205,13 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise RunError(
             f"{folder} has no data.json; make the folder with: drpl clean DATA -o {folder}"
         )
-    return read_json(path, AboutRecord)
+    about = read_json(path, AboutRecord)
+    if about.get("several"):
+        raise RunError(
+            f"the images of {about['source']} have several labels each, and this takes one; what "
+            f"was found is in {folder / 'label-issues.csv'} and {folder / 'samples.csv'}"
+        )
+    return about
 
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
@@ -208,37 +226,63 @@ def _read_columns(path: Path, columns: dict[str, Any]) -> pd.DataFrame:
     """The columns that are wanted of a table, or a word on what is wrong with it."""
     try:
         wanted = columns | {old: columns[new] for old, new in RENAMED.items() if new in columns}
-        table = pd.read_csv(
-            path,
-            usecols=lambda name: name in wanted,
-            dtype=wanted,
-            keep_default_na=False,  # a class may be called NA
-            na_values={name: ["", "nan"] for name in ("p_low", "p_high")},
-        ).rename(columns=RENAMED)
+        wanted = {quote_formula(name): kind for name, kind in wanted.items()}
+        table = (
+            pd.read_csv(
+                path,
+                usecols=lambda name: name in wanted,
+                dtype=wanted,
+                keep_default_na=False,  # a class may be called NA
+                na_values={name: ["", "nan"] for name in ("p_low", "p_high")},
+            )
+            .rename(columns=unquote_formula)
+            .rename(columns=RENAMED)
+        )
         lacking = {name: ABSENT[name] for name in columns if name in ABSENT and name not in table}
         table = table.assign(**lacking)
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"it lacks the column {missing[0]!r}")
     except FileNotFoundError:
         raise RunError(f"there is no {path}; make the folder with `drpl clean`") from None
-    except (OSError, ValueError) as error:  # pandas' errors of parsing are ValueErrors
+    except (OSError, ValueError, OverflowError) as error:  # pandas' of parsing are ValueErrors
         raise RunError(f"{path} is damaged: {str(error).splitlines()[0]}") from error
     texts = [name for name, kind in columns.items() if kind is str]
     return unquote_formulas(table[list(columns)], texts)
 
 
-def write_issues(folder: Path, issues: pd.DataFrame, name: str = "issues.csv") -> None:
-    """Write `issues.csv`, a row for each suspicious image, worst first, or `look.csv`."""
+def write_issues(
+    folder: Path, issues: pd.DataFrame, name: str = "issues.csv", others: Iterable[str] = ()
+) -> None:
+    """Write `issues.csv`, a row for each suspicious image, worst first, or `look.csv`.
+
+    `others` are the columns that came with the data.
+    """
     columns = [column for column in ISSUES if column in issues or column not in ABSENT]
+    columns += others
     rows = issues[columns].itertuples(index=False)
     cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
     write_atomic(folder / name, format_csv([columns, *cells]))
 
 
-def write_about(folder: Path, source: str, root: Path | None, classes: Sequence[str]) -> None:
-    """Write `data.json`: what was cleaned, where its files are, and its classes."""
+def write_about(
+    folder: Path,
+    source: str,
+    root: Path | None,
+    classes: Sequence[str],
+    *,
+    columns: Iterable[str] = (),
+    read: Mapping[str, Any] | None = None,
+    several: bool = False,
+) -> None:
+    """Write `data.json`: what was cleaned, where its files are, its classes, how it was read."""
     place = str(root.resolve()) if root else None
-    about = {"source": source, "root": place, "classes": list(classes)}
+    about: dict[str, Any] = {"source": source, "root": place, "classes": list(classes)}
+    if columns := list(columns):
+        about["columns"] = columns
+    if read:
+        about["read"] = dict(read)
+    if several:
+        about["several"] = True  # labels an image
     write_json(folder / "data.json", about)
 
 

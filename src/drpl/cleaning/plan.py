@@ -1,10 +1,10 @@
 """How to train on data that nobody knows, within a time: the settings of `drpl clean`."""
 
-import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,9 @@ from drpl.data.dataset import DatasetSplits, Encoding
 from drpl.data.images import Images, redecode
 from drpl.data.sources import ReadOptions
 from drpl.encoders.lite import RELEASES
-from drpl.errors import ConfigError
 from drpl.files import read_json, write_json
 from drpl.randomness import rng
-from drpl.runs.dry_run import dry_run
+from drpl.runs.dry_run import Speeds, dry_run
 from drpl.runs.execute import choose_device
 from drpl.runs.experiment import (
     AnyData,
@@ -38,6 +37,7 @@ from drpl.training.schedule import Schedule
 
 METHOD = "drpl"
 MARGIN = 0.6  # of the time is planned: a machine has other things to do, and tables are written
+HOPELESS = 2  # times that, by a low guess: measuring would only take time itself
 SIDES = (64, 48, 32, 24, 16)  # pixels, from the best to the quickest
 WIDE = 32  # pixels from which on a network of twice the width is worth its time
 BATCH = 64  # images, that the preset's rates are made for
@@ -51,9 +51,9 @@ USEFUL = {"images": 300, "vectors": 100}  # steps below which networks have hard
 SCARCE = 5  # images of a class below which they cannot
 MANY = 0.1  # share of the images in such classes from which on nothing is sure
 FEWEST = 10  # images in all that there must be
-UNITS = {"s": 1, "m": 60, "h": 3600}
 
 Settings = Mapping[str, Any]  # nested, as in a preset file
+Forecast = Sequence[Mapping[str, float]]  # seconds of each run's stages
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,12 @@ class Choice:
         schedules = list_schedules(self.compose()).values()
         return sum(one.epochs * ceil(count / one.batch_size) for one in schedules)
 
+    def count_work(self) -> float:
+        """How much a whole training multiplies, up to a factor that all choices for data share."""
+        config, shape = self.compose(), self.data.train.images.shape
+        epochs = sum(schedule.epochs for schedule in list_schedules(config).values())
+        return float(epochs * prod(shape[1:]) * config.width**2)
+
     def find_doubts(self) -> Doubts:
         """Why too little may be learnt to believe what is found."""
         doubts, train = [], self.data.train
@@ -143,13 +149,20 @@ class Choice:
             )
         return Doubts(doubts, steps < useful or int(scarce.sum()) >= MANY * len(train))
 
-    def save(self, path: Path, about: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self, path: Path, about: Mapping[str, Any] | None = None, forecast: Forecast = ()
+    ) -> None:
         """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
         shape, made = self.data.train.images.shape, self.data.encoding
         side = shape[1] if len(shape) == 3 else None
         plan = {"side": side, "preset": self.preset, "settings": self.settings, "seeds": self.seeds}
-        more = {"encoding": made and asdict(made), "notes": self.notes, "tuned": self.tuned}
-        write_json(path, {**plan, **more, "copied": self.copied, "data": about})
+        more: dict[str, Any] = {
+            "encoding": made and asdict(made),
+            "notes": self.notes,
+            "tuned": self.tuned,
+        }
+        more |= {"copied": self.copied, "forecast": forecast}
+        write_json(path, {**plan, **more, "data": about}, sealed=True)
 
     @classmethod
     def load(cls, path: Path, data: AnyData, options: ReadOptions) -> "Choice":
@@ -169,40 +182,61 @@ class Choice:
         return cls(shrunk, kept["preset"], settings, seeds, notes, **more)
 
 
-def parse_duration(text: str) -> float:
-    """10m, 2h, 90s or 1h30m as seconds."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text.strip())
-    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
-        raise ConfigError(f"--budget {text}: write a time such as 10m, 2h, 90s or 1h30m")
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
-
-
 def fit_budget(
     data: DatasetSplits, budget: float, repeats: int | None, device: str | None
-) -> tuple[Choice, float]:
-    """The best way to train that takes no longer than `budget` seconds here, and its seconds.
+) -> tuple[Choice, Forecast]:
+    """The best way to train that takes no longer than `budget` seconds here, and what each takes.
 
-    Where even the quickest takes longer it is that one. Vectors are trained on so quickly that
-    there is time for several seeds, whose losses are averaged, unless `repeats` says how many.
-    Where a GPU then has time left, the encoder is fine-tuned as well.
+    Where even the quickest takes longer it is that one; what is hopeless is not tried out. Vectors
+    are trained on so quickly that there is time for several seeds, whose losses are averaged,
+    unless `repeats` says how many. Where a GPU then has time left, the encoder is fine-tuned as
+    well.
     """
-    execution = Execution(device=device)
+    trial, began = _Trial(device, repeats), time.monotonic()
+
+    def allow() -> float:  # measuring takes its time, too
+        return MARGIN * (budget - (time.monotonic() - began))
+
     for choice in list_choices(data):
-        time = dry_run(choice.build(), execution).seconds
-        more = 0.0
-        if repeats != 1:
-            more = dry_run(choice.build(goal="detect"), execution).seconds
-        if time + ((repeats or 1) - 1) * more <= MARGIN * budget:
+        if trial.guess(choice) <= HOPELESS * allow() and trial.measure(choice) <= allow():
             break
+    else:
+        trial.measure(choice)
+    first, more = trial.plans
     seeds = repeats or 1
     if repeats is None and len(data.train.images.shape) == 1:
-        seeds = max(1, min(SEEDS, 1 + int((MARGIN * budget - time) / more)))
-    choice, time = replace(choice, seeds=seeds), time + (seeds - 1) * more
+        seeds = max(1, min(SEEDS, 1 + int((allow() - first.seconds) / more.seconds)))
+    choice, plans = replace(choice, seeds=seeds), [first, *[more] * (seeds - 1)]
     if repeats is None and _can_finetune(data, device):
-        whole = time + dry_run(_finetune(choice).build(goal="detect"), execution).seconds
-        if whole <= MARGIN * budget:
-            choice, time = replace(choice, tuned=True), whole
-    return choice, time / MARGIN
+        tuned = dry_run(_finetune(choice).build(goal="detect"), Execution(device=device))
+        if sum(plan.seconds for plan in (*plans, tuned)) <= allow():
+            choice, plans = replace(choice, tuned=True), [*plans, tuned]
+    return choice, [{one.stage: one.seconds for one in plan.stages} for plan in plans]
+
+
+class _Trial:
+    """What ways to train take here; what was measured for one serves others of its size."""
+
+    def __init__(self, device: str | None, repeats: int | None) -> None:
+        self.execution, self.repeats = Execution(device=device), repeats
+        self.speeds: dict[tuple[int, ...], Speeds] = {}
+        self.seconds_per_work = 0.0  # of the latest that was measured
+
+    def measure(self, choice: Choice) -> float:
+        """Seconds of all runs that are asked for; `plans` are of the first, and of the others."""
+        shape = choice.data.train.images.shape
+        speeds = self.speeds.setdefault(shape, {})
+        first = more = dry_run(choice.build(), self.execution, speeds)
+        if self.repeats != 1 and (self.repeats or len(shape) == 1):
+            more = dry_run(choice.build(goal="detect"), self.execution, speeds)
+        self.plans = first, more
+        seconds = first.seconds + ((self.repeats or 1) - 1) * more.seconds
+        self.seconds_per_work = seconds / choice.count_work()
+        return seconds
+
+    def guess(self, choice: Choice) -> float:
+        """At least how many seconds it takes: smaller networks are slower for what they do."""
+        return self.seconds_per_work * choice.count_work()
 
 
 def _can_finetune(data: DatasetSplits, device: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, FiniteFloat
+from pydantic import ConfigDict, Field, FiniteFloat
 
 from drpl.runs.records import Count, EncodingRecord, Names, Record
 
@@ -20,6 +20,7 @@ class PlanRecord(Record):
     notes: list[str] = Field(default_factory=list)
     tuned: bool = False
     copied: Count = 0
+    forecast: list[dict[str, FiniteFloat]] = Field(default_factory=list)
     data: dict[str, Any] | None = None
 
 
@@ -50,6 +51,20 @@ class CleanRecord(EstimateRecord):
     notes: list[str]
 
 
+class ReadingRecord(Record):
+    """By what options the data were read; the names are those of `ReadOptions`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    path_column: str | None = None
+    label_column: str | None = None
+    label_separator: str | None = None
+    label_pattern: str | None = None
+    classes: Names = Field(default_factory=list)
+    depth: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
+
+
 class AboutRecord(Record):
     """`data.json`."""
 
@@ -57,3 +72,5 @@ class AboutRecord(Record):
     root: str | None
     classes: Annotated[Names, Field(min_length=2)]
     time: str | None = None
+    columns: list[str] = Field(default_factory=list)
+    read: ReadingRecord = Field(default_factory=ReadingRecord)

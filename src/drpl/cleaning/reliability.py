@@ -14,7 +14,7 @@ from drpl.cleaning.review.decision_log import Decision
 from drpl.cleaning.review.forecast import Forecaster
 from drpl.cleaning.review.strata import Floats
 from drpl.detection.calibration import calibration_error, measure_reliability
-from drpl.files import read_arrays, write_if_changed
+from drpl.files import read_arrays, read_text, write_if_changed
 from drpl.report.page import Section
 from drpl.report.reliability import draw_found, draw_reliability
 from drpl.report.style import Picture
@@ -35,7 +35,7 @@ def update_report(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> 
     path = cleaned.folder / "report.html"
     if not path.is_file() or not (cleaned.folder / "samples.npz").is_file():
         return
-    before, begin, rest = path.read_text("utf-8").partition(BEGIN)
+    before, begin, rest = read_text(path).partition(BEGIN)
     _, end, after = rest.partition(END)
     if begin and end:  # else an older version wrote it
         write_if_changed(path, f"{before}{BEGIN}{_describe(cleaned, decisions)}{END}{after}")
@@ -45,7 +45,7 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
     """Text and figures, where there is a truth or a review to hold probabilities against."""
     truth = read_truth(cleaned)
     if truth is None and len(decisions) < ENOUGH:
-        return "<p>Nobody knows yet: that takes 40 decisions with <code>drpl review</code>.</p>"
+        return "<p>Nobody knows yet: that takes forty decisions with <code>drpl review</code>.</p>"
     forecaster = Forecaster(cleaned)
     decided = forecaster.find_wrong(decisions)
     wrong = decided if truth is None else truth

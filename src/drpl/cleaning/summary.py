@@ -30,11 +30,7 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     """What is doubtful, then how much is wrong, what kind of wrong, and where: paragraphs."""
     text = [f"Doubtful: {doubt}." for doubt in figures.get("doubts", ())]
     text.append(_describe_rate(figures))
-    kinds = [
-        f"{n:,} {MEANING[name] if n > 1 else MEANING[name].replace('look', 'looks')}"
-        for name, n in figures["verdicts"].items()
-        if n
-    ]
+    kinds = [f"{n:,} {agree(n, MEANING[name])}" for name, n in figures["verdicts"].items() if n]
     if kinds:
         *first, last = kinds
         text.append("Of these, " + (f"{', '.join(first)} and {last}" if first else last) + ".")
@@ -49,11 +45,22 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     return text + [f"Note: {note}." for note in figures["notes"][:PAIRS]]
 
 
+def agree(count: int, meaning: str) -> str:
+    """What `count` images do: one looks, two look."""
+    return meaning if count > 1 else meaning.replace("look", "looks")
+
+
+def find_distrusted(figures: dict[str, Any]) -> list[int]:
+    """Places of the classes that have more doubted labels than others, the worst first."""
+    mean = figures["issues"] / figures["samples"]
+    least, classes = max(DISTRUSTED * mean, OFTEN), figures["classes"]
+    bad = [k for k, one in enumerate(classes) if mean and one["share"] > least]
+    return sorted(bad, key=lambda k: -classes[k]["share"])[:PAIRS]
+
+
 def _describe_classes(figures: dict[str, Any]) -> str:
     """Which classes have more doubted labels than others."""
-    mean = figures["issues"] / figures["samples"]
-    bad = [c for c in figures["classes"] if mean and c["share"] > max(DISTRUSTED * mean, OFTEN)]
-    worst = sorted(bad, key=lambda c: -c["share"])[:PAIRS]
+    worst = [figures["classes"][k] for k in find_distrusted(figures)]
     if not worst:
         return "No class is much worse than the others."
     shares = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]

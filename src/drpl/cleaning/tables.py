@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drpl.cleaning.estimate import estimate_rate
 from drpl.cleaning.judge import Judgement
-from drpl.data.dataset import Dataset
+from drpl.data.dataset import Dataset, select_columns
 from drpl.data.decoding import to_picture
 from drpl.data.images import Images
 from drpl.detection.metrics import score
@@ -41,7 +41,7 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
         **_tabulate_probability(run),
         "flagged": run.issues.numpy(),
     }
-    write_samples(folder, table, train.classes, train.paths)
+    write_samples(folder, table, train.classes, train.paths, train.columns)
     summary = read_json(folder / "result.json", ResultRecord) | {"flagged": int(run.issues.sum())}
     if "wrong" in table:
         summary["detection"] = score(table["p_noisy"], ~table["flagged"], table["wrong"])
@@ -73,6 +73,7 @@ def build_issues(run: Judgement, train: Dataset, chosen: Tensor | None = None) -
             "near_given": run.find_near(index, given),
             "near_suggested": run.find_near(index, suggested),
             "loss": run.losses[index].numpy(),
+            **select_columns(train.columns, index.tolist()),
         }
     )
     if chosen is not None:

@@ -29,7 +29,7 @@ MOST = 20_000  # samples of a stage that the bands are taken from, evenly
 
 def draw_accuracy(runs: Sequence[Result], strokes: Strokes, title: str) -> Figure | None:
     """Test accuracy after every epoch of every method, mean over seeds; last and best marked."""
-    tested = [run for run in runs if run.accuracy["last"] is not None]
+    tested = [run for run in runs if run.history and run.accuracy["last"] is not None]
     if not tested:
         return None
     figure, (axes,) = make_panels(

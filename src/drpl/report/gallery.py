@@ -13,6 +13,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
 
+from drpl.data.address import is_there
 from drpl.data.decoding import load_thumbnail
 from drpl.files import explain_read_errors
 from drpl.report.load import read_arrays, read_samples, read_split
@@ -86,7 +87,7 @@ def _load_file(run: Result, number: int, root: Path) -> str | None:
     """The image file of a sample as a thumbnail; None if it is not there."""
     name = str(run.samples["path"].iloc[number])
     path = root / name
-    if not name or not path.is_file():
+    if not name or not is_there(path):
         return None
     with explain_read_errors(path):
         return embed(load_thumbnail(path, SIDE))

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from drpl.errors import ConfigError
-from drpl.files import write_atomic
+from drpl.files import read_text, write_atomic
 from drpl.registry import is_oracle
 from drpl.report import page_tables as tables
 from drpl.report import text
@@ -43,13 +43,24 @@ REST = 4  # and at least this many times what the last page took: training needs
 class Section:
     """A part of the page that comes from elsewhere: its title and its HTML, taken as it is.
 
-    `script` is one that the HTML brings and a browser may run. `first`: before all figures.
+    `first`: before all figures.
     """
 
     title: str
     html: str
-    script: str = ""
     first: bool = False
+
+
+@dataclass(frozen=True)
+class About:
+    """What a page on data begins with: their name, and the most important in HTML, as it is.
+
+    It is for who owns the data: what concerns runs, and all parts that are not `first`, are folded
+    away for researchers.
+    """
+
+    name: str
+    lead: str
 
 
 def report(
@@ -59,17 +70,19 @@ def report(
     sections: Sequence[Section] = (),
     images: Path | str | None = None,
     reload: float | None = None,
+    about: About | None = None,
 ) -> Path:
     """Write the page on these runs, or on the runs of a comparison's folder.
 
     `sections` are put after the runs, or first. `images` is the folder where the paths in
     `samples.csv` start, if the galleries shall be taken from files and not from what the run kept.
-    With `reload` the page loads itself again after that many seconds.
+    With `reload` the page loads itself again after that many seconds. With `about` it is a page on
+    data, not on methods.
     """
     if not runs:
         raise ConfigError("nothing to report: name at least one run")
     root = Path(images) if images else None
-    write_atomic(Path(out), _render(load_runs(runs), sections, root, reload))
+    write_atomic(Path(out), _render(load_runs(runs), sections, root, reload, about))
     return Path(out)
 
 
@@ -114,7 +127,11 @@ def _read_dates(folder: Path) -> list[tuple[str, int]]:
 
 
 def _render(
-    runs: Sequence[Result], sections: Sequence[Section], root: Path | None, reload: float | None
+    runs: Sequence[Result],
+    sections: Sequence[Section],
+    root: Path | None,
+    reload: float | None,
+    about: About | None,
 ) -> str:
     """The page as text; equal folders give equal text."""
     numbers, strokes = Numbers(runs), assign_strokes([run.summary["method"] for run in runs])
@@ -129,8 +146,9 @@ def _render(
         "svg": lambda picture: Markup(picture.render_svg()),  # noqa: S704  ours
     }
     return environment.from_string(template).render(
-        title=format_run(runs[0]) if len(runs) == 1 else "comparison of methods",
-        policy=_write_policy(template, sections),
+        title=_choose_title(runs, about),
+        about=about,
+        policy=_write_policy(template),
         dark=Markup(DARK),  # noqa: S704  ours
         reload=reload,
         training=training,
@@ -151,6 +169,13 @@ def _render(
         settings=[(format_run(run), _read_settings(run)) for run in firsts],
         made=[(format_run(run), text.format_command(run), _list_versions(run)) for run in firsts],
     )
+
+
+def _choose_title(runs: Sequence[Result], about: About | None) -> str:
+    """What the page is about."""
+    if about:
+        return about.name
+    return format_run(runs[0]) if len(runs) == 1 else "comparison of methods"
 
 
 def _choose_detailed(runs: Sequence[Result]) -> list[Result]:
@@ -205,7 +230,7 @@ def _show_run(numbers: Numbers, run: Result, root: Path | None) -> dict[str, Any
 def _read_settings(run: Result) -> str:
     """The settings of a run as its folder has them."""
     path = run.folder / "config.toml"
-    return path.read_text("utf-8") if path.exists() else "There is no config.toml in the folder."
+    return read_text(path) if path.exists() else "There is no config.toml in the folder."
 
 
 def _list_versions(run: Result) -> str:
@@ -216,10 +241,9 @@ def _list_versions(run: Result) -> str:
     return ", ".join(f"{key} {value}" for key, value in about.items())
 
 
-def _write_policy(template: str, sections: Sequence[Section]) -> str:
+def _write_policy(template: str) -> str:
     """What a browser may do with the page: show it, run its own scripts, fetch nothing."""
     scripts = re.findall(r"<script>(.*?)</script>", template, re.DOTALL)
-    scripts += [one.script for one in sections if one.script]
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (

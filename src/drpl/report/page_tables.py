@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drpl.report.load import Arrays, format_run, group_by_case, group_by_method, read_samples
-from drpl.report.numbers import Number, Numbers, tag_name
+from drpl.report.numbers import DASH, Number, Numbers, tag_name
 from drpl.report.paper import find_published
 from drpl.runs.folder import Result
 
@@ -32,6 +32,8 @@ OUTCOMES = {  # of labels, as expressions on the arrays of samples.npz
     "shows none of the classes": "~in_distribution",
 }
 
+UNKNOWN = {"–", str(DASH)}  # what a cell says where nothing is known
+
 Item = TypeVar("Item")
 Columns = Mapping[str, Callable[[Item], Any]]  # from a head to what makes its cells
 
@@ -47,6 +49,12 @@ class Table:
     def build(cls, items: Iterable[Item], columns: Columns[Item]) -> "Table":
         """A row for each item."""
         return cls(list(columns), [[make(item) for make in columns.values()] for item in items])
+
+    def drop_unknown(self) -> "Table":
+        """The table without columns in which nothing is known."""
+        columns = zip(*self.rows, strict=True)
+        kept = [k for k, cells in enumerate(columns) if {*map(str, cells)} - UNKNOWN]
+        return Table([self.heads[k] for k in kept], [[row[k] for k in kept] for row in self.rows])
 
 
 def tabulate_results(numbers: Numbers, runs: Sequence[Result]) -> Table:

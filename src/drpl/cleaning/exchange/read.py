@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 
 from drpl.cleaning.exchange.labels import Label, name_none, read_rows
 from drpl.cleaning.exchange.names import ImageNames
@@ -22,7 +21,7 @@ from drpl.cleaning.review.decision_log import (
     name_action,
 )
 from drpl.errors import DataError, did_you_mean
-from drpl.files import unquote_formula
+from drpl.files import parse_xml, unquote_formula
 from drpl.registry import FORMATS
 
 INSIDE = ("metadata.csv", "train/metadata.csv", "labels.json", "annotations.xml")  # of a folder
@@ -151,22 +150,8 @@ def _parse_csv(data: bytes) -> list[dict[str, str]]:
     return [dict(zip(head, map(unquote_formula, row), strict=True)) for row in rows]
 
 
-class _Builder(TreeBuilder):
-    """A tree without entities, which could make much of a few bytes, or read other files."""
-
-    def doctype(self, *_: object) -> None:
-        raise DataError("it has a document type, which is not read")
-
-
-def _parse_xml(data: bytes) -> Element:
-    parser = XMLParser(target=_Builder())  # noqa: S314  entities need a document type
-    parser.feed(data)
-    root: Element = parser.close()
-    return root
-
-
 READERS: Mapping[str, Callable[[bytes], Any]] = {
     ".csv": _parse_csv,
     ".json": json.loads,
-    ".xml": _parse_xml,
+    ".xml": parse_xml,
 }
