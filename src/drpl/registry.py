@@ -2,11 +2,15 @@
 
 A thing is imported when its name is first used: listing the names loads neither torch nor any
 method. To add a method, a data set, a noise, a network, a detector or a format, add its line here.
+Other packages add methods and detectors by entry points, which are looked for only when a name is
+none of these, or when all are listed; what they name is imported when it is used.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from drpl.errors import ConfigError, did_you_mean
@@ -18,12 +22,22 @@ class Entry:
 
     target: str
     about: str
+    package: str = field(default="", kw_only=True)  # that declares it; none: this library
 
     def load(self) -> Any:
-        """Import the thing itself."""
+        """Import the thing itself; where another package fails, that is one sentence."""
         module, _, attribute = self.target.partition(":")
-        found = import_module(module)
-        return getattr(found, attribute) if attribute else found
+        try:
+            found = import_module(module)
+            return getattr(found, attribute) if attribute else found
+        except Exception as error:
+            if not self.package:
+                raise
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ConfigError(
+                f"{self.target} of the package {self.package} cannot be imported ({why}); repair "
+                "or uninstall that package"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,35 @@ class FormatEntry(Entry):
 
 
 E = TypeVar("E")
+T = TypeVar("T", bound=Entry)
+
+
+class Registry(Mapping[str, T]):
+    """Entries by name: the library's own, then those of other packages' entry points."""
+
+    def __init__(self, own: Mapping[str, T], group: str, make: Callable[..., T]) -> None:
+        self._own, self._group, self._make = own, group, make
+
+    @cached_property
+    def _others(self) -> dict[str, T]:
+        """What other packages declare; a name of the library's own stays its own."""
+        found: dict[str, T] = {}
+        for point in entry_points(group=self._group):
+            package = point.dist.name if point.dist else "unknown"
+            about = f"of the package {package}"
+            if point.name not in self._own:
+                found[point.name] = self._make(point.value, about, package=package)
+        return found
+
+    def __getitem__(self, name: str) -> T:
+        return self._own[name] if name in self._own else self._others[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._own
+        yield from self._others
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._others)
 
 
 def is_oracle(method: str) -> bool:
@@ -63,7 +106,7 @@ def find(kind: str, name: str, entries: Mapping[str, E]) -> E:
 
 
 ORACLES = {"oracle_forward", "oracle_ssl"}  # methods whose run has the truth
-METHODS = {
+_METHODS = {
     name: MethodEntry(f"drpl.methods.{name}", about, oracle=name in ORACLES)
     for name, about in {
         "cross_entropy": "plain training on the given labels",
@@ -83,6 +126,8 @@ METHODS = {
         "oracle_ssl": "the end of drpl, knowing which labels are wrong",
     }.items()
 }
+
+METHODS = Registry(_METHODS, "drpl.methods", MethodEntry)
 
 DATASETS = {
     "digits": Entry(
@@ -189,7 +234,7 @@ ENCODERS = {  # what makes vectors of images; those with a colon take a name or 
 # What `data.sources.load` makes of a data set where features are asked for.
 ENCODE = Entry("drpl.encoders.encode:encode_splits", "images to vectors")
 
-DETECTORS = {
+_DETECTORS = {
     name: DetectorEntry(f"drpl.detection.detectors:{name}", about, threshold)
     for name, (threshold, about) in {
         "small_loss": (None, "the latest loss against the given label"),
@@ -210,6 +255,8 @@ DETECTORS = {
         ),
     }.items()
 }
+
+DETECTORS = Registry(_DETECTORS, "drpl.detectors", DetectorEntry)
 
 # A file of labels is taken for the first of these that it fits.
 FORMATS = {

@@ -5,10 +5,13 @@ not run is named below with the reason; a new command that cannot be run must be
 """
 
 import ast
+import io
+import json
 import re
 import shlex
 import shutil
 import sys
+import tarfile
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +37,7 @@ from tests.support.tiny import brief_options, brief_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
-PROGRAMS = ("drpl", "make", "python", "torchrun", "pip", "tensorboard", "pre-commit")
+PROGRAMS = ("drpl", "make", "python", "torchrun", "pip", "pipx", "uvx", "tensorboard", "pre-commit")
 GROUP: Any = typer.main.get_command(app)
 
 ELSEWHERE = {"docs/tutorial.md": "tests/cleaning/test_tutorial.py"}  # follows it to the letter
@@ -45,6 +48,8 @@ NOT_RUN = {
     "see tests/experiments/test_grid.py",
     "drpl train photos --log tensorboard --log wandb": "an account; see tests/runs/test_loggers.py",
     "tensorboard --logdir runs": "a server of another project",
+    "drpl doctor saved-dataset": "wants pyarrow; see tests/data/readers/test_kinds.py",
+    "drpl clean scenes.csv -o cleaned-scenes": "wants features; see tests/cleaning/test_tags.py",
     "pre-commit install --hook-type pre-commit --hook-type pre-push": "changes the repository",
 }
 PYTHON_NOT_RUN = {
@@ -165,12 +170,21 @@ def check_pip(words: list[str]) -> None:
         assert set(wanted[1].split(",")) <= set(extras["optional-dependencies"])
 
 
+def check_runner(words: list[str]) -> None:
+    """`pipx run --spec WHAT drpl ...` and `uvx --from WHAT drpl ...`."""
+    place = words.index("drpl")
+    check_pip(["install", words[place - 1]])
+    check_drpl(words[place + 1 :])
+
+
 CHECKS = {
     "drpl": check_drpl,
     "make": check_make,
     "python": check_python,
     "torchrun": check_torchrun,
     "pip": check_pip,
+    "pipx": check_runner,
+    "uvx": check_runner,
 }
 
 
@@ -276,6 +290,55 @@ def draw_photos(where: Path) -> None:
     (where / "list.csv").write_text("path\nnew/1.jpg\n")
     draws = np.random.default_rng(1)
     np.savez(where / "probs.npz", probs=draws.dirichlet(np.ones(3), 60), labels=np.arange(60) % 3)
+    np.save(where / "probs.npy", draws.dirichlet(np.ones(10), 90))
+    (where / "labels.csv").write_text("\n".join(map(str, ["label", *digits.target[:90]])))
+
+
+def draw_formats(where: Path) -> None:
+    """The same three classes as docs/reading.md has them."""
+    photos = sorted((where / "photos" / "train").glob("[01]/?.png"))
+    breeds = ("akita", "borzoi")
+    rows = [(str(path.relative_to(where)), breeds[int(path.parent.name)]) for path in photos]
+    lines = [f"{path},{label}" for path, label in rows]
+    (where / "dogs.csv").write_text("\n".join(["image,breed", *lines]))
+    said = [json.dumps({"image": path, "label": label}) for path, label in rows]
+    (where / "dogs.jsonl").write_text("\n".join(said))
+    for path, label in rows:
+        for name in (f"animals/dog/{label}", "flat", "image-folder", "VOC2012/JPEGImages", "val"):
+            (where / name).mkdir(parents=True, exist_ok=True)
+            shutil.copy(where / path, where / name / f"{label}_{Path(path).name}")
+    names = [path.name for path in sorted((where / "flat").iterdir())]
+    labels = [name.partition("_")[0] for name in names]
+    table = "".join(f"{name},{label}\n" for name, label in zip(names, labels, strict=True))
+    (where / "image-folder" / "metadata.csv").write_text(f"file_name,label\n{table}")
+    (where / "shards").mkdir()
+    with tarfile.open(where / "shards" / "train-000.tar", "w") as archive:
+        for k, (name, label) in enumerate(zip(names, labels, strict=True)):
+            for ending, content in (
+                ("png", (where / "flat" / name).read_bytes()),
+                ("cls", label.encode()),
+            ):
+                about = tarfile.TarInfo(f"{k:04}.{ending}")
+                about.size = len(content)
+                archive.addfile(about, io.BytesIO(content))
+    boxes = [
+        {"id": k, "image_id": k, "category_id": breeds.index(label), "bbox": [0, 0, 6, 6]}
+        for k, label in enumerate(labels)
+    ]
+    coco = {
+        "images": [{"id": k, "file_name": name} for k, name in enumerate(names)],
+        "annotations": boxes,
+        "categories": [{"id": k, "name": name} for k, name in enumerate(breeds)],
+    }
+    (where / "annotations").mkdir()
+    (where / "annotations" / "instances_val.json").write_text(json.dumps(coco))
+    (where / "VOC2012" / "Annotations").mkdir()
+    for name, label in zip(names, labels, strict=True):
+        sides = "<xmin>1</xmin><ymin>1</ymin><xmax>6</xmax><ymax>6</ymax>"
+        (where / "VOC2012" / "Annotations" / f"{Path(name).stem}.xml").write_text(
+            f"<annotation><filename>{name}</filename><object><name>{label}</name>"
+            f"<bndbox>{sides}</bndbox></object></annotation>"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +346,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, two runs on them with wrong labels, and a cleaned folder."""
     where = tmp_path_factory.mktemp("workplace")
     draw_photos(where)
+    draw_formats(where)
     Image.new("RGB", (90, 60), "teal").save(where / "photo.jpg")
     public = where / "data"
     make_cifar10(public / "cifar-10-batches-py", each=20)
@@ -326,7 +390,11 @@ def known_names() -> dict[str, Any]:
     """What the pages' Python takes for granted."""
     digits = load_digits()
     x, y = digits.data[:90].astype(np.float32), digits.target[:90]
-    return {"drpl": drpl, "runs": [RUN], "embeddings": x, "labels": y, "new": x[:5]}
+    loop = {
+        "network": torch.nn.Linear(64, 10),
+        "loader": [(torch.tensor(x), torch.tensor(y), torch.arange(90))],
+    }
+    return {"drpl": drpl, "runs": [RUN], "embeddings": x, "labels": y, "new": x[:5], **loop}
 
 
 def steps_of(page: str) -> list[Shown]:

@@ -105,8 +105,9 @@ def test_what_cannot_be_predicted(
     assert "there is no image file" in mistake(run, pictures / "no.png", "-o", "out.csv")
     assert not Path("out.csv").exists()
     listed = tmp_path / "list.csv"
-    listed.write_text("file\na.png\n")
-    assert "lacks the column 'path'" in mistake(run, listed)
+    listed.write_text("sound\na.png\n")
+    assert "has no column with a known name for the path" in mistake(run, listed)
+    assert "a.png" in command("predict", run, listed, "--path-column", "sound").err
     listed.write_text("path,label\n,a\n")
     assert "row 1: the path is missing" in mistake(run, listed)
 

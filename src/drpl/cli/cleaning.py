@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drpl.cli.app import app, stoppable
+from drpl.cli.answers import (
+    Applied,
+    Cleaned,
+    Interval,
+    Reviewed,
+    TagsCleaned,
+    Wrote,
+    list_suspicious,
+)
+from drpl.cli.app import answers, app, say, show, stoppable, wants_json
 from drpl.cli.options import DATA, DEVICE, QUIET, READ, SEED, takes
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
@@ -22,10 +31,12 @@ if TYPE_CHECKING:
     from drpl.cleaning.folder import CleanedFolder
     from drpl.cleaning.review.decision_log import DecisionLog
 
+WORST = 10  # labels in the answer
 FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
 
 @app.command()
+@answers
 @takes(read_options={name: READ[name] for name in READ if name != "features"})
 def clean(
     data: Annotated[str, DATA],
@@ -53,12 +64,20 @@ def clean(
     *,
     read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
+    no_pictures: Annotated[
+        bool, typer.Option("--no-pictures", help="Show no pictures in the terminal.")
+    ] = False,
     quiet: Annotated[bool, QUIET] = False,
-) -> None:
+) -> Cleaned | TagsCleaned:
     """Find the wrong labels of your data, what they should be, and a model that knows better."""
-    from drpl.cleaning.clean import clean as find_issues
+    from drpl.cleaning.progress import Overall
+    from drpl.runs.display import parse_duration
 
-    with stoppable():
+    seconds = parse_duration(budget)
+    with stoppable(), Overall(seconds, quiet=quiet) as display:
+        display.say("starting")
+        from drpl.cleaning.clean import clean as find_issues  # loads torch, which takes seconds
+
         found = find_issues(
             data,
             out,
@@ -69,12 +88,35 @@ def clean(
             read_options=replace(read_options, skip_broken=True),  # the summary names them
             device=device,
             decisions=decisions,
-            quiet=quiet,
+            display=display,
         )
-    typer.echo(found.text.replace("**", "").replace("`", ""), nl=False)
+    show(str(found) if no_pictures else found)
+    figures = found.figures
+    if figures.get("several"):
+        return TagsCleaned(
+            folder=found.folder,
+            samples=figures["samples"],
+            issues=figures["issues"],
+            kinds=figures["kinds"],
+            notes=figures["notes"],
+            worst=found.issues.head(WORST).to_dict("records"),
+            report=found.folder / "report.html",
+        )
+    return Cleaned(
+        folder=found.folder,
+        samples=figures["samples"],
+        noise_rate=Interval(**figures["noise rate"]),
+        issues=figures["issues"],
+        verdicts=figures["verdicts"],
+        doubts=figures.get("doubts", []),
+        notes=figures["notes"],
+        worst=list_suspicious(found.issues.head(WORST)),
+        report=found.folder / "report.html",
+    )
 
 
 @app.command()
+@answers
 def review(
     folder: Annotated[Path, FOLDER],
     port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 0,
@@ -96,7 +138,7 @@ def review(
             "from `drpl list formats`; --reviewer signs what nobody did.",
         ),
     ] = None,
-) -> None:
+) -> Reviewed:
     """Look at suspicious labels in the browser and decide on each."""
     from drpl.cleaning.folder import CleanedFolder
     from drpl.cleaning.review.decision_log import (
@@ -116,15 +158,19 @@ def review(
         raise ConfigError(f"{MODEL!r} stands for the model in the audit; choose another name")
     if sum(map(bool, (page, take, summary))) > 1:
         raise ConfigError("--page, --import and --summary: ask for one at a time")
+    if wants_json() and not (page or take or summary):
+        raise ConfigError("--json of a review goes with --summary, --page or --import")
+    lines: list[str] = []
     if summary:
         from drpl.cleaning.review.agreement import summarize_review
 
-        typer.echo(summarize_review(cleaned, ActiveDecisions(read_decisions(cleaned))))
+        told = summarize_review(cleaned, ActiveDecisions(read_decisions(cleaned)))
+        lines += told.splitlines()
     elif page:
         written, every = write_page(cleaned, page, name), len(cleaned.issues)
         part = "" if written == every else f", the worst of {every:,}"
-        typer.echo(f"wrote {page} with {written:,} issues{part}")
-        typer.echo(f"take in what it saves with: drpl review {again} --import decisions.csv")
+        lines.append(f"wrote {page} with {written:,} issues{part}")
+        lines.append(f"take in what it saves with: drpl review {again} --import decisions.csv")
     elif take:
         from drpl.cleaning.exchange.exchange import take_in
 
@@ -132,12 +178,16 @@ def review(
             taken = take_in(log, take, name)
             _update_report(log)
         old = f"; {taken.old} were there already" if taken.old else ""
-        typer.echo(f"took in {taken.new} decisions{old}")
-        for note in taken.notes:
-            typer.echo(f"note: {note}")
+        lines.append(f"took in {taken.new} decisions{old}")
+        lines += [f"note: {note}" for note in taken.notes]
     else:
         _serve(cleaned, port, no_open, name)
-        typer.echo(f"write the corrected data set with: drpl apply {again}")
+        lines.append(f"write the corrected data set with: drpl apply {again}")
+    for line in lines:
+        say(line)
+    decided = ActiveDecisions(read_decisions(cleaned)).by_image()
+    listed = sum(number in cleaned.issues.index for number in decided)
+    return Reviewed(issues=len(cleaned.issues), decided=listed, lines=lines)
 
 
 def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None:
@@ -153,11 +203,9 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
         ) from None
     with DecisionLog(cleaned) as log, open_socket(port) as opened:
         auth, before = Auth(opened.getsockname()[1]), len(log.lines)
-        typer.echo(
-            f"{len(cleaned.issues):,} issues, {_count_decided(log):,} decided; review them at"
-        )
-        typer.echo(f"  {auth.make_address()}")
-        typer.echo("Every decision is saved at once. Stop with Ctrl-C.")
+        say(f"{len(cleaned.issues):,} issues, {_count_decided(log):,} decided; review them at")
+        say(f"  {auth.make_address()}")
+        say("Every decision is saved at once. Stop with Ctrl-C.")
         sys.stdout.flush()  # also where it is no terminal: someone waits for the address
         if not no_open:
             _open_browser(auth.make_address(once=True))
@@ -165,7 +213,7 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
             build_server(log, who, auth).run(sockets=[opened])
         if len(log.lines) > before:
             _update_report(log)
-        typer.echo(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
+        say(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
 
 
 def _update_report(log: "DecisionLog") -> None:
@@ -182,6 +230,7 @@ def _count_decided(log: "DecisionLog") -> int:
 
 
 @app.command("export-labels")
+@answers
 def export(
     folder: Annotated[Path, FOLDER],
     to: Annotated[str, typer.Option(help="A format from `drpl list formats`.")],
@@ -196,19 +245,22 @@ def export(
             "their files, as its local storage]."
         ),
     ] = None,
-) -> None:
+) -> Wrote:
     """Write labels, predictions and decisions for another tool; `drpl review --import` is back."""
     from drpl.cleaning.exchange.exchange import export_labels
 
     written = export_labels(folder, to, out, issues_only=issues, prefix=images)
-    typer.echo(f"wrote {out}: {written.images:,} images, {written.decided:,} decided")
+    say(f"wrote {out}: {written.images:,} images, {written.decided:,} decided")
     for note in written.notes:
-        typer.echo(f"note: {note}")
+        say(f"note: {note}")
     back = shlex.join(["drpl", "review", str(folder), "--import", str(out)])
-    typer.echo(f"take in what was decided there with: {back}")
+    say(f"take in what was decided there with: {back}")
+    counts = {"images": written.images, "decided": written.decided}
+    return Wrote(files=[out], counts=counts, notes=list(written.notes))
 
 
 @app.command()
+@answers
 def apply(
     folder: Annotated[Path, FOLDER],
     out: Annotated[
@@ -227,23 +279,28 @@ def apply(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-) -> None:
+) -> Applied:
     """Write the data set with the labels that were decided; the originals stay as they are."""
     from drpl.cleaning.apply import write
     from drpl.cleaning.correct import Correction
     from drpl.cleaning.folder import CleanedFolder
 
     correction = Correction.build(CleanedFolder.load(folder), accept_above)
+    changes = [change._asdict() for change in correction.changes]
     if dry_run:
         for change in correction.changes:
-            typer.echo(change.describe())
-        typer.echo(f"would write: {correction.describe()}")
-        return
+            say(change.describe())
+        say(f"would write: {correction.describe()}")
+        return Applied(images=len(correction.labels), changes=changes, trainable=None)
     written = write(correction, out or folder / "corrected", links=links)
-    typer.echo(correction.describe())
+    say(correction.describe())
     for note in written.notes:
-        typer.echo(f"note: {note}")
-    typer.echo(f"train with: drpl train {shlex.quote(str(written.trainable))}")
+        say(f"note: {note}")
+    say(f"train with: drpl train {shlex.quote(str(written.trainable))}")
+    notes = list(written.notes)
+    return Applied(
+        images=len(correction.labels), changes=changes, trainable=written.trainable, notes=notes
+    )
 
 
 def _get_login() -> str:

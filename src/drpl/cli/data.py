@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from drpl.cli.app import app, stoppable
+from drpl.cli.answers import Examined, Listed, Noised, Wrote
+from drpl.cli.app import answers, app, say, stoppable, wants_json
 from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
 from drpl.data.sources import Engine, ReadOptions
 from drpl.errors import ConfigError
@@ -16,6 +17,7 @@ from drpl.registry import Entry
 
 
 @app.command()
+@answers
 @reads
 def noise(
     data: Annotated[str, DATA],
@@ -26,7 +28,7 @@ def noise(
     seed: Annotated[int, SEED] = 1,
     *,
     read_options: ReadOptions,
-) -> None:
+) -> Noised:
     """Write a data set with noise: labels, images, a manifest and a picture."""
     from drpl.data.sources import load, with_ood
     from drpl.files import check_apart, write_atomic
@@ -46,11 +48,18 @@ def noise(
     write_atomic(out / "noise.png", figure)
     done = copy.manifest
     readable = out / "images" if (out / "images").is_dir() else out / "data.npz"
-    typer.echo(f"{done['wrong']} of {done['samples']} samples are wrong ({done['realised']:.2%})")
-    typer.echo(f"see {out / 'noise.png'}; train with: drpl train {shlex.quote(str(readable))}")
+    say(f"{done['wrong']} of {done['samples']} samples are wrong ({done['realised']:.2%})")
+    say(f"see {out / 'noise.png'}; train with: drpl train {shlex.quote(str(readable))}")
+    return Noised(
+        samples=done["samples"],
+        wrong=done["wrong"],
+        rate=done["realised"],
+        files=[readable, out / "noise.png"],
+    )
 
 
 @app.command()
+@answers
 @takes(learn=LEARN, read_options=READ)
 def confusion(
     data: Annotated[str, DATA],
@@ -67,7 +76,7 @@ def confusion(
     read_options: ReadOptions,
     device: Annotated[str | None, DEVICE] = None,
     quiet: Annotated[bool, QUIET] = False,
-) -> None:
+) -> Wrote:
     """Learn from clean data which classes look alike, for non-uniform noise."""
     from drpl.data.sources import load, with_ood
     from drpl.experiments.confusion import collect_confusion, learn_confusion, list_mistakes
@@ -85,26 +94,31 @@ def confusion(
             **learn,
         )
     found.write(out)
-    typer.echo(f"wrote {out}: {len(found.classes)} classes; the most frequent mistakes are")
+    say(f"wrote {out}: {len(found.classes)} classes; the most frequent mistakes are")
     for true, predicted, rate in list_mistakes(found, 5):
-        typer.echo(f"  {true} -> {predicted} ({rate:.3f})")
+        say(f"  {true} -> {predicted} ({rate:.3f})")
+    return Wrote(files=[out], counts={"classes": len(found.classes)})
 
 
 @app.command()
+@answers
 @reads
 def doctor(
     data: Annotated[str, DATA],
     *,
     read_options: ReadOptions,
-    times: Annotated[bool, typer.Option(help="Estimate the time of every preset.")] = True,
+    presets: Annotated[
+        bool, typer.Option("--presets", help="Estimate the hours of every preset, too.")
+    ] = False,
+    times: Annotated[bool, typer.Option(hidden=True)] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out", "-o", help="Folder for duplicates.csv and outliers.csv; needs --features."
         ),
     ] = None,
-) -> None:
-    """Look a data set over before training: what is in it, what is odd, what it will take.
+) -> Examined:
+    """Look a data set over before anything is trained: what is in it, and what is odd.
 
     With --features also near-duplicates, leaks into the test part, outliers and classes that look
     like one.
@@ -117,19 +131,28 @@ def doctor(
         check_apart(out, data)
     if out and not read_options.features:
         raise ConfigError("--out is for what features tell; add --features lite0")
-    read_options = replace(read_options, skip_broken=True)
-    path = Path(data)
-    root = path if path.is_dir() else path.parent if path.is_file() else None
-    presets = practice.list_presets() if times else []
-    found = practice.examine(load(data, read_options), root, presets)
+    read_options = replace(read_options, skip_broken=True, several=True)
+    timed = practice.list_presets() if presets or times else []
+    loaded = load(data, read_options)
+    found = practice.examine(loaded, loaded.root, timed)
     if out and found.findings:
         found.findings.write(out)
-    typer.echo(found.text())
-    if out and found.findings:
-        typer.echo(f"wrote {out / 'duplicates.csv'} and {out / 'outliers.csv'}")
+    say(found)
+    files = [out / "duplicates.csv", out / "outliers.csv"] if out and found.findings else []
+    if files:
+        say(f"wrote {' and '.join(map(str, files))}")
+    again = shlex.join(["drpl", "clean", data, "-o", "cleaned"])
+    say(f"find its wrong labels, in ten minutes or the time you give it, with: {again}")
+    return Examined(
+        facts=dict(found.facts),
+        warnings=found.warnings,
+        presets={name: plan.seconds for name, plan in found.plans.items()},
+        files=files,
+    )
 
 
 @app.command()
+@answers
 @takes(read_options={name: READ[name] for name in READ if name != "features"})
 def encode(
     data: Annotated[str, DATA],
@@ -139,7 +162,7 @@ def encode(
     read_options: ReadOptions,
     engine: Annotated[Engine, typer.Option(help="Who encodes; ray is a cluster.")] = "local",
     quiet: Annotated[bool, QUIET] = False,
-) -> None:
+) -> Wrote:
     """Write the vectors that a pretrained network makes of images."""
     from drpl.encoders.encode import check_ending, write_features
     from drpl.encoders.encode import encode as make_vectors
@@ -151,13 +174,16 @@ def encode(
     with stoppable(), Display(quiet=quiet) as display:
         # The vectors go from the store to the file; no more than a part is in memory.
         options = replace(read_options, engine=engine, progress=display.follow("encode"), memory=0)
+        options = replace(options, several=True)
         made = make_vectors(data, encoder, mirrored=options.mirrored, read_options=options)
         display.notes(made.notes)
         write_features(made, out)
     next_one = [out] if out.suffix == ".npz" else [data, "--features", out]
     again = shlex.join(["drpl", "train", *map(str, next_one)])
     dim = made.train.images.shape[0]
-    typer.echo(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: {again}")
+    say(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: {again}")
+    counts = {"vectors": len(made.train), "numbers": dim}
+    return Wrote(files=[out], counts=counts, notes=list(made.notes))
 
 
 Kind = Literal[
@@ -174,9 +200,10 @@ Kind = Literal[
 
 
 @app.command("list")
+@answers
 def list_names(
     kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
-) -> None:
+) -> Listed:
     """List methods, data sets, noises, networks, encoders, detectors, formats, presets, tables."""
     from drpl.config.compose import PRESETS
     from drpl.data.sources import SOURCES
@@ -194,11 +221,17 @@ def list_names(
         "presets": PRESETS,
         "tables": TABLES,
     }
+    names: dict[str, dict[str, str]] = {}
     for one in [kind] if kind else known:
-        typer.echo(f"{one}:")
-        for name, entry in known[one].items():
-            typer.echo(f"  {name:<16} {entry if isinstance(entry, str) else entry.about}")
-    if kind == "encoders":
+        say(f"{one}:")
+        names[one] = {
+            name: entry if isinstance(entry, str) else entry.about
+            for name, entry in known[one].items()
+        }
+        for name, about in names[one].items():
+            say(f"  {name:<16} {about}")
+    if kind == "encoders" and not wants_json():
         from drpl.encoders.measure import measure_encoders
 
-        typer.echo("\n".join(measure_encoders()))
+        say("\n".join(measure_encoders()))
+    return Listed(names=names)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from drpl.cli.app import app, stoppable
+from drpl.cli.answers import Compared, Forecast
+from drpl.cli.app import answers, app, say, stoppable
 from drpl.cli.options import DATA, DRY, READ, SETUP, WORK, Options, takes
 from drpl.config.compose import parse_settings
 from drpl.data.sources import ReadOptions
@@ -55,6 +56,7 @@ GRID: Options = {  # arguments of `drpl.compare`
 
 
 @app.command()
+@answers
 @takes(options=GRID, read_options=READ)
 def compare(
     data: Annotated[str, DATA],
@@ -65,17 +67,18 @@ def compare(
     options: dict[str, Any],
     goal: Annotated[Literal["train", "detect"], GOAL] = "train",
     read_options: ReadOptions,
-) -> None:
+) -> Compared:
     """Train methods under noises with several seeds, and put them side by side."""
     from drpl.experiments.grid import compare as run
 
     options |= {"methods": _split(methods), "noises": noises or (), "read_options": read_options}
     with stoppable():
         found = run(data, out=out, goal=goal, **options)
-    _conclude([found])
+    return _conclude([found])
 
 
 @app.command()
+@answers
 @takes(options={**GRID, "track_every": (WORK["track_every"][0], 3)}, read_options=READ)
 def study(
     data: Annotated[str, DATA],
@@ -86,22 +89,23 @@ def study(
     *,
     options: dict[str, Any],
     read_options: ReadOptions,
-) -> None:
+) -> Compared:
     """Compare methods under noises, with every table, figure, map and probe on one page."""
     from drpl.experiments.study import study as run
 
     options |= {"methods": _split(methods), "noises": noises or (), "read_options": read_options}
     with stoppable():
         found = run(data, out=out, target=target, **options)
-    typer.echo(found.comparison.text)
+    say(found.comparison)
     for note in found.notes:
-        typer.echo(f"note: {note}")
+        say(f"note: {note}")
     there = sorted(path.name for path in out.iterdir() if path.name[0] != ".")
-    typer.echo(f"all is in {out}: {', '.join(there)}")
-    _complain([found.comparison])
+    say(f"all is in {out}: {', '.join(there)}")
+    return _answer([found.comparison], list(found.notes))
 
 
 @app.command()
+@answers
 @takes(options=GRID, read_options=READ)
 def reproduce(
     table: Annotated[str, typer.Argument(help="A name from `drpl list tables`.")],
@@ -120,7 +124,7 @@ def reproduce(
     options: dict[str, Any],
     read_options: ReadOptions,
     dry_run: Annotated[bool, DRY] = False,
-) -> None:
+) -> Compared | Forecast:
     """Run the grid of one of the paper's tables, and put its figures beside ours."""
     from drpl.experiments import reproduce as tables
     from drpl.experiments.grid import make_grid
@@ -131,28 +135,34 @@ def reproduce(
     gone = tables.list_left_out(table)
     notes = [f"not in this library, and left out: {', '.join(gone)}"] if gone else []
     if dry_run:
+        lines = []
         for line in chain(tables.list_cells(grids), notes, tables.forecast(grids)):
-            typer.echo(line)
-        return
+            say(line)
+            lines.append(line)
+        return Forecast(lines=lines)
     if scale == "paper":
         tables.check_confusion(table, grids)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     with stoppable():
         found = tables.reproduce(grids)
-    _conclude(found)
+    return _conclude(found, notes)
 
 
-def _conclude(found: "Sequence[Comparison]") -> None:
+def _conclude(found: "Sequence[Comparison]", notes: Sequence[str] = ()) -> Compared:
     """Show the tables, and what failed."""
     for comparison in found:
-        typer.echo(comparison.text)
-        typer.echo(f"all is in {comparison.folder}: table.md, table.csv, stages.csv, roc-*, runs")
-    _complain(found)
+        say(comparison)
+        say(f"all is in {comparison.folder}: table.md, table.csv, stages.csv, roc-*, runs")
+    return _answer(found, notes)
 
 
-def _complain(found: "Sequence[Comparison]") -> None:
-    """Exit code 1 if a cell failed."""
-    if failed := sum(len(comparison.failures) for comparison in found):
-        typer.echo(f"{failed} cells failed; their reasons are above and in table.md", err=True)
-        raise typer.Exit(1)
+def _answer(found: "Sequence[Comparison]", notes: Sequence[str]) -> Compared:
+    """All rows and failures; what failed is also said on its own."""
+    failures = {str(cell): why for one in found for cell, why in one.failures.items()}
+    if failures:
+        failed = f"{len(failures)} cells failed"
+        typer.echo(f"{failed}; their reasons are above and in table.md", err=True)
+    rows = [row for one in found for row in one.table.to_dict("records")]
+    folders = [one.folder for one in found]
+    return Compared(folders=folders, rows=rows, failures=failures, notes=list(notes))

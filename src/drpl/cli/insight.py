@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from drpl.cli.app import app
+from drpl.cli.answers import Looked, Probed
+from drpl.cli.app import answers, app, say
 from drpl.cli.options import CONFUSION, LIMIT, OOD, READ, takes
 from drpl.data.sources import ReadOptions
 
@@ -13,6 +14,7 @@ PLACE = {name: READ[name] for name in ("data_dir", "outside")}
 
 
 @app.command()
+@answers
 @takes(read_options={"size": READ["size"], "limit": READ["limit"], **PLACE})
 def look(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
@@ -35,22 +37,28 @@ def look(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write [default: RUN/look].")
     ] = None,
-) -> None:
+) -> Looked:
     """Show where a model sees an image's given label and where its true or suggested class."""
     from drpl.analysis.cam import look as see
 
     folder = out or run / "look"
     given: dict[str, Any] = {"read_options": read_options, "ood": ood, "confusion": confusion}
+    images_seen = []
     for one in see(run, images or (), data, count=count, out=folder, **given):
         shows = f", shows {one.shows}" if one.shows else ""
-        typer.echo(
+        say(
             f"image {one.id}{shows}: given {one.given} (p {one.p_given:.3f}), "
             f"{one.role} {one.other} (p {one.p_other:.3f})"
         )
-    typer.echo(f"wrote look.png, look.svg and look.csv to {folder}")
+        names = ("id", "shows", "given", "p_given", "role", "other", "p_other")
+        images_seen.append({name: getattr(one, name) for name in names})
+    say(f"wrote look.png, look.svg and look.csv to {folder}")
+    files = [folder / f"look.{kind}" for kind in ("png", "svg", "csv")]
+    return Looked(images=images_seen, files=files)
 
 
 @app.command()
+@answers
 @takes(read_options=PLACE)
 def probe(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
@@ -69,7 +77,7 @@ def probe(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder to write probes.csv and a figure to.")
     ] = Path("probes"),
-) -> None:
+) -> Probed:
     """Tell other classes apart by the features after each block of trained networks."""
     from drpl.analysis.probe import format_probes
     from drpl.analysis.probe import probe as measure
@@ -81,7 +89,9 @@ def probe(
         "seed": seed,
     }
     found = measure(runs, target, out=out, **chosen)
-    typer.echo(format_probes(found.table))
+    say(format_probes(found.table))
     for note in found.notes:
-        typer.echo(f"note: {note}")
-    typer.echo(f"wrote probes.csv, probes.png and probes.svg to {out}")
+        say(f"note: {note}")
+    say(f"wrote probes.csv, probes.png and probes.svg to {out}")
+    files = [out / f"probes.{kind}" for kind in ("csv", "png", "svg")]
+    return Probed(rows=found.table.to_dict("records"), files=files, notes=list(found.notes))

@@ -24,7 +24,7 @@ OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints, at least; 0: every epoch.", min=0)
 TRACK = typer.Option(help="Pass over all samples every N epochs, for loss figures.", min=0)
-LOG = typer.Option(help="Show the epochs elsewhere too: tensorboard, wandb; may be repeated.")
+LOG = typer.Option(help="Show the epochs in tensorboard, wandb or mlflow, too; may be repeated.")
 DRY = typer.Option("--dry-run", help="Only say what the run would take on this machine.")
 QUIET = typer.Option("--quiet", "-q", help="Show no progress.")
 
@@ -43,9 +43,22 @@ FEATURES = typer.Option(
     "encoders`, or an .npz of your own; --size is then what it sees."
 )
 MIRRORED = typer.Option("--mirrored", help="Features of an image and its mirror image, averaged.")
+PATH_COLUMN = typer.Option(help="Column of a list with the images' paths [default: by its name].")
+LABEL_COLUMN = typer.Option(help="Column of a list with the labels [default: by its name].")
+SEPARATOR = typer.Option(
+    help="What is between several labels of an image, or json for lists in JSON; an empty text: "
+    "one label each [default: by what the cells hold]."
+)
+PATTERN = typer.Option(
+    help="Regular expression that finds the label in an image's path, as (?P<label>[a-z]+)_."
+)
+CLASSES = typer.Option(help="Read these classes only: cat,dog.")
+DEPTH = typer.Option(
+    help="How far down the folders are that name classes; 2: labels are a/b [default: 1].", min=1
+)
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
 
-Command = Callable[..., None]
+Command = Callable[..., Any]
 Options = Mapping[str, tuple[Any, ...]]  # by name: type, default, and perhaps a parser
 
 
@@ -67,7 +80,7 @@ def takes(**groups: Options) -> Callable[[Command], Command]:
                 parameters.append(Parameter(name, kind, default=default, annotation=hint))
 
         @wraps(command)
-        def with_options(**given: Any) -> None:
+        def with_options(**given: Any) -> Any:
             gathered: dict[str, Any] = {}
             for group, options in groups.items():
                 gathered[group] = values = {name: given.pop(name) for name in options}
@@ -76,7 +89,7 @@ def takes(**groups: Options) -> Callable[[Command], Command]:
                         values[name] = parse(values[name])
             if "read_options" in groups:
                 gathered["read_options"] = ReadOptions(**gathered["read_options"])
-            command(**given, **gathered)
+            return command(**given, **gathered)
 
         with_options.__annotations__ = {one.name: one.annotation for one in parameters}
         with_options.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -96,6 +109,12 @@ READ: Options = {
     "skip_broken": (Annotated[bool, SKIP], False),
     "features": (Annotated[str | None, FEATURES], None),
     "mirrored": (Annotated[bool, MIRRORED], False),
+    "path_column": (Annotated[str | None, PATH_COLUMN], None),
+    "label_column": (Annotated[str | None, LABEL_COLUMN], None),
+    "label_separator": (Annotated[str | None, SEPARATOR], None),
+    "label_pattern": (Annotated[str | None, PATTERN], None),
+    "classes": (Annotated[list[str] | None, CLASSES], None, split_names, tuple),
+    "depth": (Annotated[int | None, DEPTH], None),
 }
 LEARN: Options = {  # how a network learns
     "preset": (Annotated[list[str] | None, PRESET], None, split_names),

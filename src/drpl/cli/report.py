@@ -2,19 +2,25 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from drpl.cli.app import app, split_names
+from drpl.cli.answers import Judged, Scored, Wrote
+from drpl.cli.app import answers, app, say, split_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from drpl.runs.issues import RankBy
+
+SHOWN = 10  # labels that are printed
+
 
 @app.command()
+@answers
 def score(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
+    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of finished runs.")] = None,
     detectors: Annotated[
         list[str] | None,
         typer.Option(
@@ -23,11 +29,40 @@ def score(
             "[default: all that the run's evidence allows].",
         ),
     ] = None,
+    probs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge by these probabilities instead of runs: an .npy file [samples, classes] of "
+            "predictions for samples that were not trained on."
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Their labels: a CSV file with a column `label`, or an .npy file."),
+    ] = None,
+    rank_by: Annotated[
+        Literal["label_noise", "self_confidence", "normalized_margin"],
+        typer.Option(help="What orders the labels of --probs, worst first."),
+    ] = "label_noise",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the table to this CSV file too.")
     ] = None,
-) -> None:
-    """Judge the labels of finished runs by several detectors; see scores.csv in their folders."""
+) -> Scored | Judged:
+    """Judge labels by several detectors on finished runs, or by probabilities that you have.
+
+    The scores of a run's samples are in scores.csv in its folder.
+    """
+    from drpl.errors import ConfigError
+
+    if probs and labels and not runs and not detectors:
+        return _score_probs(probs, labels, rank_by, out)
+    if probs or labels or not runs:
+        raise ConfigError("name folders of runs, or give --probs with --labels and no --detector")
+    return _score_runs(runs, detectors, out)
+
+
+def _score_runs(runs: list[Path], detectors: list[str] | None, out: Path | None) -> Scored:
+    """Every run by every detector."""
     import pandas as pd
 
     from drpl.analysis import scoring
@@ -37,10 +72,33 @@ def score(
     tables = {}
     for run in runs:
         tables[str(run)] = table = scoring.score(run, split_names(detectors) or None)
-        typer.echo(f"{run}\n{_format_scores(table)}\nwrote {run / 'scores.csv'}")
+        say(f"{run}\n{_format_scores(table)}\nwrote {run / 'scores.csv'}")
+    whole = pd.concat(tables, names=["run", "row"]).reset_index("run")
     if out:
-        whole = pd.concat(tables, names=["run", "row"]).reset_index("run")
         write_atomic(out, to_csv(whole))
+    return Scored(rows=whole.to_dict("records"))
+
+
+def _score_probs(probs: Path, labels: Path, rank_by: "RankBy", out: Path | None) -> Judged:
+    """Labels by probabilities; the table has the columns' names of samples.csv."""
+    from drpl.files import format_table, write_atomic
+    from drpl.runs import issues
+
+    table = issues.rank_by_probabilities(
+        issues.map_probabilities(probs), issues.read_labels(labels), rank_by
+    )
+    flagged = table[table.flagged]
+    say(f"flagged    {len(flagged)} of {len(table)} labels")
+    for row in flagged.head(SHOWN).itertuples():
+        change = f"{row.given} -> {row.suggested} (p noisy {row.label_noise:.3f})"
+        say(f"  sample {row.Index}: {change}")
+    names = {"given": "given_label", "suggested": "suggested_label", "label_noise": "p_noisy"}
+    named = table.rename(columns=names).rename_axis("id").reset_index()
+    if out:
+        write_atomic(out, format_table(named))
+        say(f"wrote {out}")
+    worst = named[named.flagged].head(SHOWN).to_dict("records")
+    return Judged(samples=len(table), flagged=len(flagged), worst=worst)
 
 
 def _format_scores(table: "pd.DataFrame") -> str:
@@ -65,6 +123,7 @@ RUNS = typer.Argument(help="Folders of runs, also while they train, or of `drpl 
 
 
 @app.command()
+@answers
 def report(
     runs: Annotated[list[Path], RUNS],
     out: Annotated[Path, PAGE] = Path("report.html"),
@@ -75,31 +134,34 @@ def report(
         Path | None,
         typer.Option(help="Where the paths in samples.csv start, to take galleries from files."),
     ] = None,
-) -> None:
+) -> Wrote:
     """Put runs on one HTML page: text, tables, figures and galleries."""
     from drpl.report import page
 
     if not watch:
         page.report(runs, out, images=images)
-        typer.echo(f"wrote {out}")
-        return
+        say(f"wrote {out}")
+        return Wrote(files=[out])
     try:
         for training in page.watch(runs, out, images=images):
             state = f"{training} still training" if training else "all ended"
-            typer.echo(f"wrote {out}; {state}")
+            say(f"wrote {out}; {state}")
             sys.stdout.flush()
     except KeyboardInterrupt:
         page.report(runs, out, images=images)  # a last one, which does not load itself again
-        typer.echo(f"\nStopped watching. {out} stays as it is.")
+        say(f"\nStopped watching. {out} stays as it is.")
+    return Wrote(files=[out])
 
 
 @app.command()
+@answers
 def figures(
     runs: Annotated[list[Path], RUNS],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
-) -> None:
+) -> Wrote:
     """Write every figure of runs as SVG and PNG."""
     from drpl.report.figures import figures as write
 
     written = write(runs, out)
-    typer.echo(f"wrote {len(written) // 2} figures as SVG and PNG to {out}")
+    say(f"wrote {len(written) // 2} figures as SVG and PNG to {out}")
+    return Wrote(files=written)

@@ -2,18 +2,18 @@
 
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from drpl.cli.app import app, split_names, stoppable
+from drpl.cli.answers import Planned, Predicted, Ran, Stage, Wrote, list_suspicious
+from drpl.cli.app import answers, app, say, split_names, stoppable, wants_json
 from drpl.cli.options import DATA, DRY, LOG, OUT, QUIET, READ, SETUP, WORK, takes
 from drpl.data.sources import ReadOptions
 
 if TYPE_CHECKING:
-    from drpl.runs.dry_run import Plan
     from drpl.runs.experiment import Goal
     from drpl.runs.folder import Result
 
@@ -22,6 +22,7 @@ def _define(goal: "Goal", about: str) -> None:
     """The commands `train` and `detect`, which differ in how far they go."""
 
     @app.command(goal, help=about)
+    @answers
     @takes(setup=SETUP, read_options=READ, work=WORK)
     def command(
         data: Annotated[str, DATA],
@@ -32,7 +33,7 @@ def _define(goal: "Goal", about: str) -> None:
         work: dict[str, Any],
         log: Annotated[list[str] | None, LOG] = None,
         dry_run: Annotated[bool, DRY] = False,
-    ) -> None:
+    ) -> Ran | Planned | None:
         from drpl import distributed
         from drpl.data.sources import load
         from drpl.runs import dry_run as forecasts
@@ -49,64 +50,53 @@ def _define(goal: "Goal", about: str) -> None:
                 loaded = load(data, shown)
             experiment = Experiment.build(loaded, goal=goal, **setup)
             if dry_run:
-                typer.echo(_format_plan(forecasts.dry_run(experiment, execution)))
-                return
+                plan = forecasts.dry_run(experiment, execution)
+                say(plan)
+                stages = [Stage(**asdict(stage)) for stage in plan.stages]
+                return Planned(stages=stages, seconds=plan.seconds, memory=plan.memory)
             result = execute(experiment, execution)
-            if distributed.rank() == 0:
-                typer.echo(_summarize(result))
+            if distributed.rank() > 0:
+                return None
+        say(result)
+        again = shlex.quote(str(result.folder))
+        say(f"all is in {result.folder}; see it with: drpl report {again}")
+        return _answer(result)
 
 
 _define("train", "Train a robust model and list the wrong labels.")
 _define("detect", "List the wrong labels only; `train` in the same folder goes on from there.")
 
 
-def _format_plan(plan: "Plan") -> str:
-    """What a run would take."""
-    lines = [f"{'stage':<16}{'epochs':>8}{'steps':>8}{'batch':>7}{'hours':>10}"]
-    lines += [
-        f"{p.stage:<16}{p.epochs:>8}{p.steps:>8}{p.batch_size:>7}{p.seconds / 3600:>10.3f}"
-        for p in plan.stages
-    ]
-    epochs, hours = sum(p.epochs for p in plan.stages), plan.seconds / 3600
-    lines.append(f"{'all':<16}{epochs:>8}{'':>15}{hours:>10.3f}")
-    lines.append(f"memory at the peak: {plan.memory / 2**30:.2f} GiB")
-    lines.append("hours are estimated from a few steps here and now")
-    return "\n".join(lines)
-
-
-def _summarize(result: "Result") -> str:
-    """A finished run in a few lines."""
-    s, accuracy, folder = result.summary, result.accuracy, result.folder
-    noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
-    lines = [f"{s['method']} on {s['dataset']}{noise}, seed {s['seed']}"]
-    if accuracy["last"] is not None:
-        lines.append(f"accuracy   {accuracy['last']:.2f} % last, {accuracy['best']:.2f} % best")
-    lines.append(f"flagged    {s['flagged']} of {s['samples']} labels")
-    if found := result.detection:
-        known = [f"{key} {value:.3f}" for key, value in found.items() if value is not None]
-        lines.append(f"detection  {', '.join(known)}")
-    for stage in s["stages"]:
-        lines += [f"note       {stage['stage']}: {note}" for note in stage["notes"]]
-    lines.append("suspicious")
-    for row in result.suspicious(10).itertuples():
-        change = f"{row.given_label} -> {row.suggested_label} (p noisy {row.p_noisy:.3f})"
-        lines.append(f"  {row.path or f'image {row.id}'}: {change}")
-    lines.append(f"all is in {folder}; see it with: drpl report {shlex.quote(str(folder))}")
-    return "\n".join(lines)
+def _answer(result: "Result") -> Ran:
+    """A finished run for programs."""
+    same = ("method", "dataset", "seed", "samples", "flagged")
+    notes = [note for stage in result.summary["stages"] for note in stage["notes"]]
+    return Ran(
+        folder=result.folder,
+        noise=result.summary["noise"]["spec"],
+        accuracy=result.accuracy,
+        detection=result.detection,
+        suspicious=list_suspicious(result.suspicious()),
+        notes=notes,
+        **{name: result.summary[name] for name in same},
+    )
 
 
 @app.command()
+@answers
 def predict(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    images: Annotated[
-        list[Path], typer.Argument(help="Image files, folders, or lists with a column `path`.")
-    ],
+    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or lists of files.")],
+    path_column: Annotated[
+        str | None,
+        typer.Option(help="Of a list: the column of the files [default: by common names]."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV file [default: the terminal].")
     ] = None,
     batch: Annotated[int, typer.Option(help="Images at a time.", min=1)] = 256,
     quiet: Annotated[bool, QUIET] = False,
-) -> None:
+) -> Predicted:
     """Name what is on images, with probabilities, as CSV; exit code 1 if some can't be read."""
     from contextlib import nullcontext
 
@@ -117,16 +107,21 @@ def predict(
     from drpl.runs.display import Display
 
     left_out: LeftOut = {}
-    trained, wanted = model.load(run), list(find_images(images, left_out))
-    batches, broken = model.classify(trained, wanted, batch), []
+    trained, wanted = model.load(run), list(find_images(images, left_out, path_column))
+    batches, broken = model.classify(trained, wanted, batch), list[str]()
+    rows: list[dict[str, Any]] = []
+    stdout = None if wants_json() else sys.stdout.buffer
     silent = quiet or (out is None and sys.stdout.isatty())  # a bar would run through the table
     with (
-        open_atomic(out) if out else nullcontext(sys.stdout.buffer) as file,
+        open_atomic(out) if out else nullcontext(stdout) as file,
         Display(quiet=silent) as display,
     ):
         shown = display.track("predict", len(wanted))
         for number, (table, unread) in enumerate(batches):
-            file.write(format_table(table, header=number == 0).encode())
+            if file:
+                file.write(format_table(table, header=number == 0).encode())
+            if wants_json():
+                rows += table.to_dict("records")
             broken += unread
             shown.move(shown.done + len(table) + len(unread))
     for note in describe_left_out(left_out):
@@ -135,20 +130,22 @@ def predict(
         typer.echo(f"cannot read {complaint}", err=True)
     if broken:
         typer.echo(f"{len(broken)} of {len(wanted)} files could not be read", err=True)
-        raise typer.Exit(1)
+    return Predicted(rows=rows, unread=broken, notes=list(describe_left_out(left_out)))
 
 
 @app.command()
+@answers
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
     to: Annotated[
         Literal["onnx", "torch"], typer.Option(help="onnx, or torch for a .pt2 file.")
     ] = "onnx",
-) -> None:
+) -> Wrote:
     """Write a model, its preprocessing and its class names as one file that needs no drpl."""
     from drpl.runs.export import SHOWN
     from drpl.runs.export import export as write
 
     difference = write(run, out, to)
-    typer.echo(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")
+    say(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")
+    return Wrote(files=[out], counts={"largest difference": difference})
