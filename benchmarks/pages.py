@@ -185,6 +185,20 @@ def planted() -> str:
     return words + table("data, samples, flipped, planted recall, true recall", rows)
 
 
+def several() -> str:
+    """Planted entries of images with several labels each, means over seeds."""
+    found = pd.read_csv(RESULTS / "several" / "table.csv")
+    rows = []
+    for (name, rate), mine in found.groupby(["set", "flipped"], sort=False):
+        mean = mine.mean(numeric_only=True)
+        known = [f"{mean[column]:.3f}" if rate else "" for column in AUROCS]
+        counts = [f"{mean[column]:,.0f}" for column in ("wrong", "listed", "rightly")]
+        cells = [f"{rate:.0%}", f"{mean['estimated']:.1%}", *counts, *known, str(len(mine))]
+        rows.append([str(name), *cells])
+    head = "set, flipped, estimated, wrong, listed, rightly, AUROC, of labels there, of labels not"
+    return table(f"{head}, seeds", rows)
+
+
 def looks() -> str:
     """A look at 40, repeated a hundred times, and the order of a review."""
     found, rows = measured("review/review.json")["cases"], []
@@ -351,11 +365,12 @@ def saving() -> str:
     return f"{textwrap.fill(words, 100)}\n"
 
 
+AUROCS = ("auroc", "auroc of labels that are there", "auroc of labels that are not")
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
         *(demo, mini, accuracy, losses, humans, people, sizes, rates, scratch, probes, cleaning),
-        *(encoder, second_encoder, photos, planted, looks, retrain, scale, saving),
+        *(encoder, second_encoder, photos, planted, several, looks, retrain, scale, saving),
         *(duplicates, outliers, speed),
     )
 }

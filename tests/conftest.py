@@ -21,6 +21,11 @@ from tests.support.tiny import tiny_data, tiny_pixels
 pytest_plugins = ["tests.support.browser"]
 settings.register_profile("patient", deadline=None)  # machines are shared
 settings.load_profile("patient")
+# What kills, limits or forks processes, in ways that Windows does not have.
+POSIX = ["campaign", "cli/test_cli.py", "data/test_hostile.py", "detection/test_probabilities.py"]
+POSIX += ["encoders/test_encode.py", "encoders/test_ray_engine.py", "experiments/test_grid.py"]
+POSIX += ["runs/test_distributed.py", "runs/test_kill.py", "runs/test_machine.py", "test_files.py"]
+collect_ignore = POSIX if sys.platform == "win32" else []
 torch.set_num_threads(1)  # tiny tensors: a second thread costs more than it gives
 
 

@@ -46,7 +46,7 @@ EDGES: dict[str, tuple[str, ...]] = {
 }
 # Of these packages the report reads, and imports, no more than this: it must work without torch.
 REPORT_READS = {
-    "data": {"decoding"},
+    "data": {"address", "decoding"},
     "noise": {"spec"},
     "runs": {"folder", "gallery"},
 }

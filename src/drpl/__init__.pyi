@@ -35,6 +35,7 @@ from drpl.runs.execute import train as train
 from drpl.runs.experiment import Execution as Execution
 from drpl.runs.experiment import Experiment as Experiment
 from drpl.runs.folder import Result as Result
+from drpl.runs.recorder import Recorder as Recorder
 from drpl.runs.run import Outcome as Outcome
 from drpl.runs.run import Run as Run
 from drpl.training.feed import Feed as Feed

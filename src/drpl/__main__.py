@@ -7,7 +7,7 @@ from drpl.errors import DrplError
 
 NO_MEMORY = (  # how torch, threads and the loader of libraries say it
     *("can't allocate memory", "not enough memory", "out of memory", "can't start new thread"),
-    *("failed to map segment", "Cannot allocate memory"),
+    *("failed to map segment", "Cannot allocate memory", "could not create a primitive"),
 )
 
 

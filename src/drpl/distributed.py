@@ -25,6 +25,12 @@ def world() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
+def find_device() -> torch.device:
+    """Where tables must be to be summed: NCCL sums on GPUs only."""
+    nccl = world() > 1 and dist.get_backend() == "nccl"
+    return torch.device("cuda" if nccl else "cpu")
+
+
 def barrier() -> None:
     """Wait until every process is here."""
     if world() > 1:
@@ -39,6 +45,14 @@ def all_reduce_sum(table: Tensor) -> Tensor:
     return table
 
 
+def all_reduce_max(table: Tensor) -> Tensor:
+    """The largest number that any process has, in every cell of a table."""
+    if world() > 1:
+        table = table.contiguous()
+        dist.all_reduce(table, dist.ReduceOp.MAX)
+    return table
+
+
 def broadcast(table: Tensor) -> Tensor:
     """What the first process has, on every process."""
     if world() > 1:
@@ -49,8 +63,7 @@ def broadcast(table: Tensor) -> Tensor:
 
 def first_succeeded(succeeded: bool) -> bool:
     """Whether what only the first process tries has succeeded there, on every process."""
-    device = "cuda" if world() > 1 and dist.get_backend() == "nccl" else "cpu"
-    return bool(broadcast(torch.tensor([succeeded], device=device)).item())
+    return bool(broadcast(torch.tensor([succeeded], device=find_device())).item())
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
@@ -78,9 +91,15 @@ def check_agreement(module: nn.Module) -> None:
     """Raise if the processes have drifted apart."""
     if world() == 1:
         return
-    sums = torch.stack([t.double().sum() for t in module.state_dict().values()])
+    sums = torch.stack([_sum(t) for t in module.state_dict().values()])
     if not torch.equal(sums, broadcast(sums.clone())):
         raise TrainingError(f"process {rank()} disagrees with process 0 about the weights")
+
+
+def _sum(table: Tensor) -> Tensor:
+    """The sum in double precision, of which there is never a whole copy."""
+    parts = table.reshape(-1).split(2**24)
+    return torch.stack([part.double().sum() for part in parts]).sum()
 
 
 @contextmanager

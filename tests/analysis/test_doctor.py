@@ -46,7 +46,7 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
 def test_a_sound_set_and_its_times(tiny: DatasetSplits) -> None:
     found = examine(tiny, presets=["small", "digits"])
     assert not [warning for warning in found.warnings if "copies" not in warning]
-    text = found.text()
+    text = str(found)
     assert "72 in 3 classes: top 24, left 24, middle 24" in text
     assert "8 x 8 pixels, grey" in text
     assert list(found.plans) == ["small", "digits"]
@@ -56,12 +56,12 @@ def test_a_sound_set_and_its_times(tiny: DatasetSplits) -> None:
 def test_vectors_without_a_test_part_and_uneven_classes() -> None:
     x = np.random.default_rng(1).normal(size=(60, 4))
     data = arrays(x, [0] * 57 + [1] * 3)
-    text = examine(data).text()
+    text = str(examine(data))
     assert "vectors of 4" in text
     assert "'1' has 3 images, '0' 57" in text
     assert "there is no test part" in text
     outside = replace(data, outside=data.train)
-    assert "outside" in examine(outside).text()
+    assert "outside" in str(examine(outside))
 
 
 @pytest.mark.parametrize(

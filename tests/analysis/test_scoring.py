@@ -211,3 +211,49 @@ def test_a_detector_of_ones_own(finished: Path, tmp_path: Path) -> None:
     assert table.detector.tolist() == ["least", "small_loss"]
     assert table.auroc.gt(0.8).all()
     assert "train:least" in pd.read_csv(run / "scores.csv")
+
+
+def write_probs(labels: list[str]) -> pd.DataFrame:
+    """Probabilities for these labels, of which every fifth is contradicted."""
+    draws = np.random.default_rng(4)
+    classes = sorted(set(labels))
+    numbers = np.array([classes.index(name) for name in labels])
+    wrong = np.arange(len(labels)) % 5 == 0
+    logits = draws.normal(size=(len(labels), len(classes)))
+    logits[np.arange(len(labels)), (numbers + wrong) % len(classes)] += 6
+    odds = np.exp(logits)
+    np.save("probs.npy", odds / odds.sum(1, keepdims=True))
+    pd.DataFrame({"label": labels}).to_csv("labels.csv", index=False)
+    return pd.DataFrame({"label": labels, "wrong": wrong, "number": numbers})
+
+
+@pytest.mark.parametrize("names", ["0 1 2", "ash elm oak"])
+def test_probabilities_that_one_has(command: Command, names: str) -> None:
+    truth = write_probs(names.split() * 60)
+    words = ("score", "--probs", "probs.npy", "--labels", "labels.csv", "-o", "issues.csv")
+    answer = command(*words)
+    assert answer.code == 0
+    table = pd.read_csv("issues.csv", dtype={"given_label": str}).set_index("id")
+    assert f"flagged    {table.flagged.sum()} of 180 labels" in answer.out
+    assert answer.out.count("sample ") == 10
+    assert (table.sort_index().given_label == truth.label).all()
+    assert truth.wrong[table.index[table.flagged]].mean() > 0.9
+    np.save("labels.npy", truth.number)
+    command(*words[:4], "labels.npy", "-o", "again.csv", "--rank-by", "normalized_margin")
+    again = pd.read_csv("again.csv")
+    assert again.normalized_margin.is_monotonic_increasing
+    assert sorted(again.id[again.flagged]) == sorted(table.index[table.flagged])
+
+
+def test_probabilities_with_mistakes(mistake: Mistake, tmp_path: Path) -> None:
+    write_probs(["a", "b", "c"] * 20)
+    probs, labels = ("--probs", "probs.npy"), ("--labels", "labels.csv")
+    for words in ((), probs, labels, ("runs", *probs, *labels), (*probs, *labels, "--detector=x")):
+        assert "name folders of runs, or give --probs with --labels" in mistake("score", *words)
+    assert "cannot read nothing.npy" in mistake("score", "--probs", "nothing.npy", *labels)
+    Path("other.csv").write_text("name\na\n")
+    assert "lacks the column 'label'" in mistake("score", *probs, "--labels", "other.csv")
+    Path("other.csv").write_text("label\n" + "a\nb\n" * 30)
+    assert "2 names for 3 columns" in mistake("score", *probs, "--labels", "other.csv")
+    np.savez("probs.npz", probs=np.ones((2, 2)))
+    assert "one array is wanted" in mistake("score", "--probs", "probs.npz", *labels)

@@ -34,7 +34,7 @@ from tests.campaign.scenes import (
 from tests.data.test_fuzz import mutated
 
 FAULTS = (errno.ENOSPC, errno.EIO, errno.EROFS)
-MEMORY = 300 * 2**20  # bytes that a command may take beyond what its process has
+MEMORY = 1000 * 2**20  # bytes that a command may take beyond what its process has
 LATEST = 40  # call at which writing fails
 BATCHES, LINES = 50, 100  # of command lines that are drawn at once
 DONE = ("kills", "damaged files", "command lines", "faults")

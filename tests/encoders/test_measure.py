@@ -51,4 +51,5 @@ def test_an_image_is_timed_without_what_comes_first_or_holds_up(
     encoder = Encoder("own", 8, 4, "", 0.0, None, encode)
     images = TensorImages(torch.zeros(count, 3, 8, 8, dtype=torch.uint8))
     assert measure.time_image(encoder, images) == pytest.approx(0.1)
-    assert sum(sizes) == (count if count > measure.IMAGES else 2 * count)
+    enough = (1 + measure.ENOUGH) * measure.IMAGES  # it is slow
+    assert sum(sizes) == (enough if count > measure.IMAGES else 2 * count)

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
+from drpl import Recorder
 from drpl.registry import METHODS
+from tests.runs import two_recorders
 from tests.support.tiny import brief_options
 
 
@@ -54,6 +57,20 @@ def test_every_method_on_two_processes(tmp_path: Path) -> None:
             assert len(samples["loss"]) == 72
             assert np.isfinite(samples["loss"]).all()
         assert '"processes": 2' in (tmp_path / method / "provenance.json").read_text()
+
+
+def test_two_recorders_are_gathered(tmp_path: Path) -> None:
+    """As one recorder that saw it all, though both were stopped and went on."""
+    running = launched(["-m", "tests.runs.two_recorders", str(tmp_path / "state.pt")])
+    out, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, out
+    alone = Recorder(two_recorders.SAMPLES, two_recorders.CLASSES)
+    for epoch in range(two_recorders.EPOCHS):
+        for index in two_recorders.draw_batches(epoch):
+            alone.record(index, two_recorders.draw_logits(epoch)[index])
+    found = torch.load(tmp_path / "state.pt", weights_only=True)
+    for name in ("latest", "sums", "count"):
+        torch.testing.assert_close(found[name], alone.state_dict()[name])
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -202,6 +203,64 @@ def test_settings_that_are_no_mapping() -> None:
     x, given, _ = blobs(30)
     with pytest.raises(DrplError, match="settings must be a mapping"):
         find_label_issues(x, given, settings=["width=3"])  # type: ignore[arg-type]
+
+
+def folds(x: Array, given: Array) -> Array:
+    """Predictions for samples that were not trained on."""
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    return np.asarray(cross_val_predict(model, x, given, cv=5, method="predict_proba"))
+
+
+def test_probabilities_that_one_has() -> None:
+    x, given, bad = blobs()
+    probs, names = folds(x, given), np.array(["ash", "elm", "oak"])
+    table = find_label_issues(pred_probs=probs, labels=given, return_scores=True)
+    assert table.columns.tolist() == [
+        *("given", "suggested", "label_noise", "flagged"),
+        *("self_confidence", "normalized_margin"),
+    ]
+    assert roc_auc_score(bad[table.index], table["label_noise"]) > 0.95
+    assert table["label_noise"].is_monotonic_decreasing
+    assert (table["given"] == given[table.index]).all()
+    issues = find_label_issues(pred_probs=probs, labels=given)
+    assert issues.tolist() == table.index[table["flagged"]].tolist()
+    assert bad[issues].mean() > 0.9
+    named = find_label_issues(pred_probs=probs, labels=names[given], return_scores=True)
+    assert (named["suggested"] == names[table["suggested"]]).all()
+
+
+@pytest.mark.parametrize("score", ["self_confidence", "normalized_margin"])
+def test_probabilities_are_ranked_as_cleanlab_ranks_them(score: Any) -> None:
+    from cleanlab.rank import get_label_quality_scores
+
+    x, given, _ = blobs()
+    probs = folds(x, given)
+    options: dict[str, Any] = {"pred_probs": probs, "labels": given, "rank_by": score}
+    table = find_label_issues(**options, return_scores=True)
+    theirs = np.argsort(get_label_quality_scores(given, probs, method=score), kind="stable")
+    assert table.index.tolist() == theirs.tolist()
+    issues = find_label_issues(**options)
+    assert issues.tolist() == [k for k in theirs if table.loc[k, "flagged"]]
+
+
+def test_arguments_that_do_not_go_together() -> None:
+    x, given, _ = blobs(30)
+    probs = np.full((30, 3), 1 / 3)
+    for wrong in (
+        {},
+        {"X": x},
+        {"pred_probs": probs},
+        {"pred_probs": probs, "X": x, "labels": given},
+        {"X": x, "labels": given},
+    ):
+        with pytest.raises(DrplError, match="give samples X with labels y, or pred_probs"):
+            find_label_issues(**wrong)
+    with pytest.raises(DrplError, match="did you mean 'self_confidence'"):
+        find_label_issues(pred_probs=probs, labels=given, rank_by="confidence")  # type: ignore[arg-type]
+    with pytest.raises(DrplError, match=r"from 0 to 2, got 1\.\.3"):
+        find_label_issues(pred_probs=probs, labels=given + 1)
+    with pytest.raises(DrplError, match="2 names for 3 columns"):
+        find_label_issues(pred_probs=probs, labels=["a", "b"] * 15)
 
 
 def coloured(count: int = 45) -> tuple[Array, Array]:

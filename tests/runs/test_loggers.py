@@ -1,11 +1,11 @@
-"""TensorBoard and Weights & Biases: fed from the history, continued with it, never in the way."""
+"""TensorBoard, Weights & Biases, MLflow: fed from the history, continued, never in the way."""
 
 import json
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,6 +79,55 @@ class FakeWandb(ModuleType):
 def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
     fake = FakeWandb()
     monkeypatch.setitem(sys.modules, "wandb", fake)
+    return fake
+
+
+class FakeMlflow(ModuleType):
+    """The part of MLflow's interface that is used."""
+
+    def __init__(self) -> None:
+        super().__init__("mlflow")
+        self.experiments: dict[str, str] = {}
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.uri = ""
+
+    def MlflowClient(self, tracking_uri: str) -> "FakeMlflow":  # noqa: N802
+        self.uri = tracking_uri
+        return self
+
+    def get_experiment_by_name(self, name: str) -> SimpleNamespace | None:
+        known = self.experiments.get(name)
+        return SimpleNamespace(experiment_id=known) if known else None
+
+    def create_experiment(self, name: str) -> str:
+        assert name not in self.experiments
+        self.experiments[name] = f"experiment-{len(self.experiments)}"
+        return self.experiments[name]
+
+    def create_run(self, experiment_id: str, run_name: str) -> SimpleNamespace:
+        assert experiment_id in self.experiments.values()
+        key = f"run-{len(self.runs)}"
+        self.runs[key] = {"name": run_name, "params": {}, "points": [], "status": "RUNNING"}
+        return SimpleNamespace(info=SimpleNamespace(run_id=key))
+
+    def log_param(self, run_id: str, key: str, value: Any) -> None:
+        assert self.runs[run_id]["params"].setdefault(key, value) == value
+
+    def log_metric(self, run_id: str, key: str, value: float, step: int) -> None:
+        assert self.runs[run_id]["status"] == "RUNNING"
+        self.runs[run_id]["points"].append((key, step, value))
+
+    def update_run(self, run_id: str, status: str) -> None:
+        self.runs[run_id]["status"] = status
+
+    def set_terminated(self, run_id: str) -> None:
+        self.runs[run_id]["status"] = "FINISHED"
+
+
+@pytest.fixture
+def mlflow(monkeypatch: pytest.MonkeyPatch) -> FakeMlflow:
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
     return fake
 
 
@@ -273,3 +322,41 @@ def test_the_real_wandb_offline(
     content = log.read_bytes()
     assert all(f"train/{column}".encode() in content for column in COLUMNS - {"terms/mixup"})
     assert b"mixup" in content
+
+
+def test_mlflow_has_one_run_with_every_epoch(
+    tmp_path: Path, mlflow: FakeMlflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a run is continued: the same one goes on, and no epoch comes twice."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for epoch in (1, 2):
+        append_history(tmp_path, row("train", epoch))
+        with Logs(tmp_path, ["mlflow"], ABOUT, Display(quiet=True)) as logs:
+            logs.follow()
+    assert mlflow.uri == f"sqlite:///{tmp_path.resolve()}/mlflow.db"
+    (run,) = mlflow.runs.values()
+    assert run["name"] == "tiny, none, mixup, seed 1"
+    assert run["status"] == "FINISHED"
+    assert run["params"]["run.method"] == "mixup"
+    losses = [point[1:] for point in run["points"] if point[0] == "train/terms/mixup"]
+    assert losses == [(1, 1.0), (2, 1.0)]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")
+    (tmp_path / "other").mkdir()
+    with Logs(tmp_path / "other", ["mlflow"], ABOUT, Display(quiet=True)) as logs:
+        append_history(tmp_path / "other", row("train", 1))
+        logs.follow()
+    assert mlflow.uri == "http://localhost:5000"
+    assert list(mlflow.experiments) == ["drpl"]
+
+
+def test_mlflow_itself_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = pytest.importorskip("mlflow").MlflowClient
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    append_history(tmp_path, row("train", 1))
+    with Logs(tmp_path, ["mlflow"], ABOUT, Display(quiet=True)) as logs:
+        logs.follow()
+    address = f"sqlite:///{tmp_path}/mlflow.db"
+    identity = json.loads((tmp_path / "loggers.json").read_text())["mlflow"]["id"]
+    found = client(tracking_uri=address).get_run(identity)
+    assert found.data.metrics["train/terms/mixup"] == 1.0
+    assert found.info.status == "FINISHED"

@@ -2,8 +2,10 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,19 @@ def test_nice_where_there_are_no_priorities(
 def test_nice_is_explained(command: Command) -> None:
     assert "--nice" in command("--help").out
     assert command("--nice").code == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere such limits are not enforced")
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_too_little_memory_is_said_before_torch_crashes(
+    mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    def limit(_: int) -> tuple[int, int]:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return pages * resource.getpagesize() + 100 * 2**20, resource.RLIM_INFINITY
+
+    monkeypatch.setattr(resource, "getrlimit", limit)
+    assert "MB of memory leaves 100, and networks need 512" in mistake(
+        "train", "digits", "--limit", "60", "--out", "run", *words
+    )
+    assert not Path("run").exists()

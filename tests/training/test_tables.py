@@ -144,3 +144,12 @@ def test_mean_predictions_are_the_same_to_the_last_bit(request: pytest.FixtureRe
     assert found[0].keys() == found[1].keys()
     for name, table in found[0].items():
         assert torch.equal(table, found[1][name]), name
+
+
+def test_large_tables_in_memory_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed on the way would otherwise take several times their memory."""
+    table = make_table(1000, 3)
+    assert len(list(split_rows(1000, table))) == 1
+    monkeypatch.setattr(tables, "WHOLE", 5000)
+    monkeypatch.setattr(tables, "PART", 3000)
+    assert [rows.start for rows in split_rows(1000, table)] == [0, 250, 500, 750]

@@ -16,6 +16,7 @@ from drpl.data.conflicts import (
     find_leaks,
     find_two_labels,
     group_copies,
+    have_same_labels,
     list_some,
     mark_pixels,
 )
@@ -40,8 +41,7 @@ class Examination:
     plans: dict[str, Plan] = field(default_factory=dict)
     findings: Findings | None = None  # of data that were read as features
 
-    def text(self) -> str:
-        """For the terminal."""
+    def __str__(self) -> str:
         lines = [f"{name:<12}{value}" for name, value in self.facts]
         lines += [f"warning: {warning}" for warning in self.warnings] or ["nothing odd was found"]
         if self.plans:
@@ -75,14 +75,16 @@ def examine(
         warnings += find_leaks(marks, test, mark_pixels(test))
     else:
         warnings.append("there is no test part: accuracy will not be known")
-    findings = look_over(data) if data.encoding or train.pictures else None
+    single = train.tags is None
+    findings = look_over(data) if single and (data.encoding or train.pictures) else None
     if findings:
         facts.append(("copies", findings.describe_search()))
         warnings += findings.list_warnings()
-    elif len(train.images.shape) == 3:
+    elif single and len(train.images.shape) == 3:
         facts.append(("not done", _explain_missing()))
     warnings = list(dict.fromkeys(warnings))  # some are noted as data are read
-    return Examination(facts, warnings, dict(_estimate_times(data, presets)), findings)
+    plans = dict(_estimate_times(data, presets)) if single else {}
+    return Examination(facts, warnings, plans, findings)
 
 
 def _explain_missing() -> str:
@@ -126,7 +128,7 @@ def _describe_classes(dataset: Dataset) -> str:
 
 def _count_classes(dataset: Dataset) -> dict[str, int]:
     """Images of each class."""
-    numbers = torch.bincount(dataset.labels, minlength=len(dataset.classes)).tolist()
+    numbers = torch.bincount(dataset.entries, minlength=len(dataset.classes)).tolist()
     return dict(zip(dataset.classes, numbers, strict=True))
 
 
@@ -144,7 +146,7 @@ def _find_small_classes(dataset: Dataset) -> Iterator[str]:
 def _find_copies(dataset: Dataset, marks: Marks) -> Iterator[str]:
     """Images that are there twice under one label."""
     groups = group_copies(marks)
-    alike = [g for g in groups if len(set(dataset.labels[g].tolist())) == 1]
+    alike = [g for g in groups if have_same_labels(dataset, g)]
     if alike:
         count = sum(len(group) - 1 for group in alike)
         yield f"{count} images are exact copies of others with the same label"

@@ -31,21 +31,22 @@ def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None)
     """
     folder = Path(folder)
     run = Result.load(folder)
-    chosen = [_Detector.parse(one) for one in (DETECTORS if detectors is None else detectors)]
+    chosen, broken = _choose(detectors)
     labels, wrong = _read_labels(folder / "samples.npz")
     columns: dict[str, NDArray[Any]] = {}
     rows: list[dict[str, Any]] = []
     for path in _list_evidence(run):
         evidence = _read_evidence(path, labels)
+        rows += [{"stage": evidence.stage, **one} for one in broken]
         for one in chosen:
             row = {"stage": evidence.stage, "detector": one.text}
             try:
                 scores = one.detector(evidence, labels).double()
                 clean = keep_labels(scores, one.threshold)
-            except DrplError as error:
-                if detectors is not None:
+            except Exception as error:
+                if detectors is not None or not (isinstance(error, DrplError) or one.package):
                     raise
-                rows.append(row | {"skipped": str(error)})
+                rows.append(row | {"skipped": " ".join(str(error).split()) or repr(error)})
                 continue
             columns[f"{evidence.stage}:{one.name}"] = scores.numpy()
             good = {} if wrong is None else metrics.score(scores.numpy(), clean.numpy(), wrong)
@@ -53,6 +54,21 @@ def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None)
     _write_scores(run, columns)
     table = pd.DataFrame(rows, columns=["stage", "detector", "flagged", *FIGURES, "skipped"])
     return table.astype({"flagged": "Int64", **dict.fromkeys(FIGURES, float)})
+
+
+def _choose(
+    asked: Iterable[str | Detector] | None,
+) -> tuple[list["_Detector"], list[dict[str, str]]]:
+    """The detectors asked for, or all; of all, one of another package may be broken."""
+    if asked is not None:
+        return [_Detector.parse(one) for one in asked], []
+    chosen, broken = [], []
+    for name in DETECTORS:
+        try:
+            chosen.append(_Detector.parse(name))
+        except DrplError as error:
+            broken.append({"detector": name, "skipped": str(error)})
+    return chosen, broken
 
 
 @dataclass(frozen=True)
@@ -63,21 +79,24 @@ class _Detector:
     name: str
     detector: Detector
     threshold: float | None
+    package: str = ""  # that brought it
 
     @classmethod
     def parse(cls, one: str | Detector) -> "_Detector":
         """From NAME, NAME:THRESHOLD, or a function."""
         if not isinstance(one, str):
-            return cls(one.__name__, one.__name__, one, None)
+            return cls(one.__name__, one.__name__, one, getattr(one, "threshold", None))
         name, colon, value = one.partition(":")
         known = find("detector", name, DETECTORS)
+        detector = known.load()
         try:
-            threshold = float(value) if colon else known.threshold
+            usual = getattr(detector, "threshold", known.threshold)
+            threshold = float(value) if colon else usual
         except ValueError:
             raise ConfigError(
                 f"detector {one!r}: the threshold {value!r} is not a number"
             ) from None
-        return cls(one, name, known.load(), threshold)
+        return cls(one, name, detector, threshold, known.package)
 
 
 def _list_evidence(run: Result) -> list[Path]:

@@ -57,7 +57,8 @@ def compose(
     named = [preset for preset in presets if preset not in own]
     for preset in named:
         find("preset", preset, PRESETS)
-    layers = [*_read_shipped("shared", named, schema), *_read_shipped(method, named, schema)]
+    own_layers = [*_read_shipped(method, named, schema)] or [_read_defaults(schema)]
+    layers = [*_read_shipped("shared", named, schema), *own_layers]
     layers += [(preset, read_toml(Path(preset))) for preset in own]
     return _validate(schema, [*layers, ("settings", settings or {})])
 
@@ -80,7 +81,7 @@ def parse_settings(texts: Iterable[str] | None) -> Tree:
 def read_toml(path: Path) -> Tree:
     """A user's own preset file, or the settings of a run."""
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no preset file {path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -117,13 +118,23 @@ def _read_shipped(name: str, presets: Iterable[str], schema: type[Settings]) -> 
     file = files("drpl.config.presets").joinpath(f"{name}.toml")
     if not file.is_file():
         return
-    tables = tomllib.loads(file.read_text())
+    tables = tomllib.loads(file.read_text("utf-8"))
     for table in ("default", *presets):
         if table in tables:
             tree = tables[table]
             if name == "shared":  # holds more than a method from outside may have fields for
                 tree = {key: value for key, value in tree.items() if key in schema.model_fields}
             yield f"presets/{name}.toml [{table}]", tree
+
+
+def _read_defaults(schema: type[Settings]) -> Layer:
+    """The tables that a method without a preset file, of another package, has as defaults.
+
+    As a layer, so that one number of a table can be changed and the others stay.
+    """
+    fields = schema.model_fields.items()
+    tables = {name: one.default for name, one in fields if isinstance(one.default, Settings)}
+    return "defaults", {name: table.model_dump(mode="json") for name, table in tables.items()}
 
 
 def _validate(schema: type[C], layers: Iterable[Layer]) -> C:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drpl.data.address import split_address
 from drpl.data.dataset import Dataset, DatasetSplits, Encoding, statistics
 from drpl.data.images import (
     Broken,
@@ -175,7 +176,7 @@ class _Job:
     def _check_folders(self, images: Images, broken: Broken) -> None:
         """Raise if files cannot be read because their folder is gone: that is no broken file."""
         for file in list_files(images, torch.tensor(list(broken))) or ():
-            folder = Path(file).parent
+            folder = Path(split_address(file)[0]).parent
             if not folder.is_dir():
                 raise DataError(
                     f"the folder {folder} is no longer there; what was encoded is kept, so run the "
@@ -224,6 +225,8 @@ def _list_arrays(data: DatasetSplits) -> Iterator[tuple[str, "np.ndarray | Image
             continue
         yield f"x{ending}", part.images
         yield f"y{ending}", part.labels.numpy()
+        if part.tags is not None:
+            yield f"tags{ending}", part.tags.numpy()
         files = list_files(part.pictures, torch.arange(len(part))) if part.pictures else None
         if files:
             yield f"paths{ending}", np.array([os.path.realpath(file) for file in files])

@@ -15,7 +15,8 @@ from drpl.randomness import rng
 from drpl.registry import ENCODERS
 
 IMAGES, SECONDS = 32, 1.0  # in a batch, and to measure for
-PARTS = 16  # batches of a data set that an encoder is timed on
+PARTS = 16  # batches of a data set that an encoder is timed on,
+ENOUGH, LONGEST = 4, 4.0  # or these at least, where more would take longer than that
 
 
 def measure_encoders() -> Iterator[str]:
@@ -59,6 +60,8 @@ def time_image(encoder: Encoder, images: Images) -> float:
         _encode(encoder, pixels)
         began, before = time.perf_counter(), began
         times.append((began - before) / len(part))
+        if len(times) >= ENOUGH and sum(times) * IMAGES > LONGEST:
+            break
     return median(times)
 
 

@@ -10,11 +10,11 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
+from html import escape
 from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import torch
 from rich.console import Console
 
@@ -23,7 +23,7 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, check_source, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
 from drpl.experiments.executors import ENGINES
-from drpl.files import check_apart, slugify, write_atomic, write_if_changed
+from drpl.files import check_apart, read_text, slugify, write_atomic, write_if_changed
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
 from drpl.report.table import tabulate_cells, tabulate_stages, to_csv, to_markdown
@@ -31,6 +31,7 @@ from drpl.runs.display import duration
 from drpl.runs.execute import execute
 from drpl.runs.experiment import AnyData, Execution, Experiment, Goal, as_splits, compose_for
 from drpl.runs.folder import Result
+from drpl.runs.machine import count_cores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +164,15 @@ class Comparison:
     @property
     def text(self) -> str:
         """The means over seeds, as in `table.md`."""
-        return (self.folder / "table.md").read_text("utf-8")
+        return read_text(self.folder / "table.md")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<li>{escape(f'{c}: {why}')}</li>" for c, why in self.failures.items())
+        table: str = self.table.to_html(index=False, border=0)  # escapes what it shows
+        return table + (f"<ul>{failed}</ul>" if failed else "")
 
 
 def compare(
@@ -217,7 +226,7 @@ def run_grid(grid: Grid) -> Comparison:
     grid.check()
     cells = grid.list_cells()
     jobs = min(grid.jobs or _usual_jobs(grid.execution.device), len(cells))
-    threads = max(1, min(joblib.cpu_count() // jobs, torch.get_num_threads()))
+    threads = max(1, min(count_cores() // jobs, torch.get_num_threads()))
     grid = replace(grid, execution=replace(grid.execution, threads=threads))
     console = Console(stderr=True, quiet=grid.execution.quiet, highlight=False)
     ended, began, trained = dict[Cell, str | None](), time.monotonic(), 0
@@ -263,7 +272,7 @@ def _usual_jobs(device: str | None) -> int:
     """As many as there are GPUs or else cores; one if a certain GPU was asked for."""
     if device and device.startswith("cuda"):
         return 1
-    return int((0 if device else torch.cuda.device_count()) or joblib.cpu_count())
+    return int((0 if device else torch.cuda.device_count()) or count_cores())
 
 
 def _own_gpu() -> str | None:

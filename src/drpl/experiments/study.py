@@ -85,6 +85,13 @@ class Study:
         """How well losses tell wrong labels from right ones, as in `separation.csv`."""
         return measure_separation(self.comparison.results)
 
+    def __str__(self) -> str:
+        return "\n".join([str(self.comparison), *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return self.comparison._repr_html_() + notes
+
 
 def study(
     data: AnyData,

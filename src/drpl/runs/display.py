@@ -1,5 +1,7 @@
 """What a person sees while training runs: bars in a terminal, plain lines elsewhere."""
 
+import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -7,9 +9,12 @@ from contextlib import AbstractContextManager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from drpl.errors import ConfigError
 from drpl.files import make_printable
 
 SHOWN = 5  # notes on the data; a folder of thousands may have as many
+LOG = logging.getLogger("drpl")  # silent unless a program listens
+UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Display(AbstractContextManager["Display"]):
@@ -35,8 +40,10 @@ class Display(AbstractContextManager["Display"]):
         self.bars.stop()
 
     def note(self, text: str) -> None:
-        """A sentence that the user should read."""
-        self.console.print(f"note: {make_printable(text)}", soft_wrap=True, markup=False)
+        """A sentence that the user should read; a terminal breaks its lines between words."""
+        LOG.info(text)
+        whole = not self.console.is_terminal
+        self.console.print(f"note: {make_printable(text)}", soft_wrap=whole, markup=False)
 
     def notes(self, texts: Sequence[str]) -> None:
         """The first few of what was noted about the data."""
@@ -87,3 +94,11 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds / 86_400:.0f} days"
+
+
+def parse_duration(text: str) -> float:
+    """10m, 2h, 90s or 1h30m as seconds."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
+        raise ConfigError(f"--budget {text}: write a time such as 10m, 2h, 90s or 1h30m")
+    return sum(float(number) * UNITS[unit] for number, unit in parts)

@@ -1,6 +1,5 @@
 """A run before the run: every stage takes a few steps of the loop, and the rest is extrapolated."""
 
-import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from drpl.randomness import rng
 from drpl.runs.driver import make_feed
 from drpl.runs.execute import choose_device, make_run
 from drpl.runs.experiment import Execution, Experiment
+from drpl.runs.machine import check_memory, measure_peak
 from drpl.runs.run import Context
 from drpl.training.evaluate import predict
 from drpl.training.feed import Feed
@@ -60,11 +60,24 @@ class Plan:
         """The whole run."""
         return sum(stage.seconds for stage in self.stages)
 
+    def __str__(self) -> str:
+        lines = [f"{'stage':<16}{'epochs':>8}{'steps':>8}{'batch':>7}{'hours':>10}"]
+        lines += [
+            f"{p.stage:<16}{p.epochs:>8}{p.steps:>8}{p.batch_size:>7}{p.seconds / 3600:>10.3f}"
+            for p in self.stages
+        ]
+        epochs, hours = sum(p.epochs for p in self.stages), self.seconds / 3600
+        lines.append(f"{'all':<16}{epochs:>8}{'':>15}{hours:>10.3f}")
+        lines.append(f"memory at the peak: {self.memory / 2**30:.2f} GiB")
+        lines.append("hours are estimated from a few steps here and now")
+        return "\n".join(lines)
+
 
 def dry_run(
     experiment: Experiment, execution: Execution | None = None, speeds: Speeds | None = None
 ) -> Plan:
     """Go through an experiment without training it: stages, steps, time and memory."""
+    check_memory()
     device = choose_device(execution.device if execution else None)
     context = Context.build(experiment, device)
     driver = DryRunDriver(context, {} if speeds is None else speeds)
@@ -196,5 +209,4 @@ def measure_peak_memory(device: torch.device) -> int:
     """Bytes that this process has needed at most, on the GPU if it uses one."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return measure_peak()

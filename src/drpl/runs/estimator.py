@@ -3,6 +3,7 @@
 from drpl import DRPLClassifier, find_label_issues
 
 find_label_issues(embeddings, labels)  # indices of wrong labels, worst first
+find_label_issues(pred_probs=probs, labels=labels)  # the same by predictions that there are
 DRPLClassifier().fit(embeddings, labels).predict(new)
 """
 
@@ -24,10 +25,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays, to_pixels
 from drpl.encoders.encode import encode
+from drpl.errors import ConfigError
 from drpl.files import read_arrays
 from drpl.runs import model
 from drpl.runs.execute import execute
 from drpl.runs.experiment import Execution, Experiment, Goal
+from drpl.runs.issues import RankBy, rank_by_probabilities
 
 Array = NDArray[Any]
 
@@ -129,9 +132,12 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
 
 def find_label_issues(
-    X: ArrayLike,  # noqa: N803  as in DRPLClassifier
-    y: ArrayLike,
+    X: ArrayLike | None = None,  # noqa: N803  as in DRPLClassifier
+    y: ArrayLike | None = None,
     *,
+    pred_probs: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    rank_by: RankBy = "label_noise",
     return_scores: bool = False,
     method: str = "drpl",
     preset: str | list[str] | None = None,
@@ -144,9 +150,21 @@ def find_label_issues(
     """The indices of the samples whose label is probably wrong, worst first.
 
     With `return_scores` a table of all samples instead, worst first: the index, the given and the
-    suggested label, the probability that the given one is wrong, and whether it is called so. The
-    other arguments are those of `DRPLClassifier`; the final model is not trained.
+    suggested label, the probability that the given one is wrong, and whether it is called so.
+
+    Either networks are trained on samples `X` with labels `y`; the other arguments are then those
+    of `DRPLClassifier`, and the final model is not trained. Or `labels` are judged by `pred_probs`
+    [N, C], the predictions of a classifier for samples that it was not trained on, as cross-
+    validation gives them: nothing is trained, and an array mapped from a file
+    (`numpy.load(path, mmap_mode="r")`) is read in parts. Labels are the numbers of columns, or
+    names in whose alphabetical order the columns are. The table then also has the self-confidence
+    and the normalised margin of each label, and `rank_by` may name one of these for the order.
     """
+    if (X is None or y is None) if pred_probs is None else (labels is None or X is not None):
+        raise ConfigError("give samples X with labels y, or pred_probs with labels")
+    if pred_probs is not None and labels is not None:
+        table = rank_by_probabilities(pred_probs, labels, rank_by)
+        return table if return_scores else table.index[table.flagged].to_numpy()
     judge = DRPLClassifier(method, preset=preset, settings=settings, random_state=random_state)
     judge.set_params(features=features, device=device, verbose=verbose)._fit(X, y, "detect")
     if not return_scores:

@@ -4,7 +4,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from drpl.runs.folder import (
 )
 from drpl.runs.gallery import select_images, write_gallery
 from drpl.runs.loggers import Logs, check_loggers
-from drpl.runs.machine import count_cores
+from drpl.runs.machine import check_memory, count_cores
 from drpl.runs.run import Context, OracleRun, Outcome, Run
 from drpl.training.evaluate import predict
 from drpl.training.tables import map_in
@@ -66,8 +66,8 @@ def train(
     takes the place of the one that the settings name. `settings` is a mapping such as
     `{"relabel": {"begin": 20}}`. Some noises draw on `ood`, a data set of other classes, or on
     `confusion`, a file that says which classes look alike. `log` names other places that show
-    the epochs: tensorboard, wandb. `track_every` observes every loss each N epochs, which takes
-    additional passes. Run it again with the same arguments to continue where it stopped.
+    the epochs: tensorboard, wandb, mlflow. `track_every` observes every loss each N epochs, which
+    takes additional passes. Run it again with the same arguments to continue where it stopped.
     """
     execution = Execution(
         folder=Path(out) if out else None,
@@ -104,13 +104,14 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
     """Carry out an experiment in its folder, or continue it where it stopped."""
     folder = execution.folder or experiment.default_folder()
     first = rank() == 0
+    check_memory()
     _check_claim(folder, experiment)
     if execution.threads:
         torch.set_num_threads(execution.threads)
     with (
         _write_alone(folder, experiment, wait=execution.wait),
         map_in(folder),
-        Display(quiet=execution.quiet or not first) as display,
+        _show(execution, first) as display,
         Logs(folder, execution.loggers if first else (), experiment.describe(), display) as logs,
     ):
         finished = Result.load(folder) if (folder / "result.json").exists() else None
@@ -132,6 +133,13 @@ def execute(experiment: Experiment, execution: Execution) -> Result:
         outcome = experiment.recipe(make_run(experiment, context, driver), experiment.config)
         _finish(folder, experiment, context, outcome)
     return Result.load(folder)
+
+
+def _show(execution: Execution, first: bool) -> AbstractContextManager[Display]:
+    """The display that the caller has, or one of its own."""
+    if execution.display:
+        return nullcontext(execution.display)
+    return Display(quiet=execution.quiet or not first)
 
 
 def make_run(experiment: Experiment, context: Context, driver: Any) -> Run:
@@ -227,6 +235,7 @@ def _trace_data(origin: Origin) -> dict[str, Any]:
         "skip_broken": options.skip_broken,
         "features": options.features,
         "mirrored": options.mirrored,
+        **options.describe_labels(),
     }
 
 
@@ -239,7 +248,7 @@ def _finish(folder: Path, experiment: Experiment, context: Context, outcome: Out
         return
     model.save(folder, outcome.net, experiment.config, data, context.eval_transform)
     table = _tabulate(data.train, outcome, probs)
-    write_samples(folder, table, data.train.classes, data.train.paths)
+    write_samples(folder, table, data.train.classes, data.train.paths, data.train.columns)
     about = experiment.describe()["run"]
     summary = summarize(folder, about, experiment.manifest, list_versions())
     splits = [read_arrays(folder / "splits" / f"{one['stage']}.npz") for one in summary["stages"]]

@@ -23,6 +23,7 @@ from drpl.files import digest, slugify
 from drpl.networks.build import CUSTOM, Builder
 from drpl.noise.inject import corrupt
 from drpl.registry import METHODS, find, is_oracle
+from drpl.runs.display import Display
 
 if TYPE_CHECKING:
     from drpl.runs.run import Outcome
@@ -86,6 +87,8 @@ class Experiment:
         The arguments are those of `drpl.train`.
         """
         clean = with_ood(as_splits(data), ood)
+        if clean.train.tags is not None:
+            raise ConfigError("these images have several labels each; training takes one")
         presets = list_presets(preset, clean)
         loaded = Method.load(method)
         if config is None:
@@ -164,8 +167,9 @@ class Execution:
     threads: int | None = None  # of torch; None: as they are
     save_every: float = 10.0  # seconds between checkpoints, at least; 0: after every epoch
     track_every: int = 0  # epochs between additional passes that observe every loss; 0: none
-    loggers: tuple[str, ...] = ()  # tensorboard, wandb
+    loggers: tuple[str, ...] = ()  # tensorboard, wandb, mlflow
     quiet: bool = False
+    display: Display | None = None  # one that is shown already; None: one of its own, if not quiet
     wait: bool = False  # for another process that writes into the folder; else that is an error
     on_epoch: Callable[[str, int], None] | None = None  # (stage, epoch), before it is saved
 
@@ -176,7 +180,7 @@ def as_splits(data: AnyData) -> DatasetSplits:
         return load(data)
     if isinstance(data, Dataset):
         data = DatasetSplits("data", data, None, *statistics(data.images))
-    check_every_class(data.train.labels, data.train.classes)
+    check_every_class(data.train.entries, data.train.classes)
     return data
 
 

@@ -6,8 +6,10 @@ evidence/ splits/ by stage            samples.csv, .npz one row a training image
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +107,37 @@ class Result:
         """The images whose labels are most probably wrong, worst first."""
         ranked = self.samples.sort_values(["p_noisy", "loss"], ascending=False, kind="stable")
         return ranked.head(count)
+
+    def __str__(self) -> str:
+        lines = [self._title, *self._list_figures(), "suspicious"]
+        for row in self.suspicious().itertuples():
+            change = f"{row.given_label} -> {row.suggested_label} (p noisy {row.p_noisy:.3f})"
+            lines.append(f"  {row.path or f'image {row.id}'}: {change}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        figures = "<br>".join(map(escape, self._list_figures()))
+        table = self.suspicious().to_html(index=False, border=0)  # escapes what it shows
+        return f"<p><b>{escape(self._title)}</b><br>{figures}</p>{table}"
+
+    @property
+    def _title(self) -> str:
+        s = self.summary
+        noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
+        return f"{s['method']} on {s['dataset']}{noise}, seed {s['seed']}"
+
+    def _list_figures(self) -> list[str]:
+        """A line each."""
+        s, accuracy, lines = self.summary, self.accuracy, []
+        if accuracy["last"] is not None:
+            lines.append(f"accuracy   {accuracy['last']:.2f} % last, {accuracy['best']:.2f} % best")
+        lines.append(f"flagged    {s['flagged']} of {s['samples']} labels")
+        if found := self.detection:
+            known = [f"{key} {value:.3f}" for key, value in found.items() if value is not None]
+            lines.append(f"detection  {', '.join(known)}")
+        for stage in s["stages"]:
+            lines += [f"note       {stage['stage']}: {note}" for note in stage["notes"]]
+        return lines
 
 
 def summarize(folder: Path, about: Tree, noise: Tree, versions: Tree) -> Tree:
@@ -225,8 +258,14 @@ def read_samples(path: Path) -> "pd.DataFrame":
         return unquote_formulas(table, texts)
 
 
-def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: Any) -> None:
-    """`samples.csv` for people and `samples.npz` for programs."""
+def write_samples(
+    folder: Path,
+    table: Arrays,
+    classes: tuple[str, ...],
+    paths: Any,
+    columns: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """`samples.csv` for people, with what a list said besides, and `samples.npz` for programs."""
     import pandas as pd
 
     write_arrays(folder / "samples.npz", table)
@@ -238,6 +277,7 @@ def write_samples(folder: Path, table: Arrays, classes: tuple[str, ...], paths: 
             "given_label": names[table["given"]],
             "suggested_label": names[table["suggested"]],
             **{key: table[key] for key in COLUMNS if key in table},
+            **(columns or {}),
         }
     )
     write_atomic(folder / "samples.csv", format_table(frame))

@@ -1,4 +1,4 @@
-"""Other places that show a run's history: TensorBoard, and Weights & Biases.
+"""Other places that show a run's history: TensorBoard, Weights & Biases, and MLflow.
 
 They are fed from `history.jsonl` itself, so they show what it says, also after a run was continued.
 `loggers.json` in the run folder keeps how many of its rows each has been sent.
@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from drpl.config.compose import flatten
 from drpl.errors import ConfigError
 from drpl.files import read_json, write_json
 from drpl.registry import find
@@ -58,6 +59,30 @@ def open_wandb(folder: Path, about: About, memory: Memory, step: int) -> Sink:
     return Sink(lambda step, values: run.log(values, step=step), run.finish)
 
 
+def open_mlflow(folder: Path, about: About, memory: Memory, step: int) -> Sink:
+    """A run at MLFLOW_TRACKING_URI, or else in `mlflow.db` in the folder."""
+    mlflow, ran = import_module("mlflow"), about["run"]
+    address = (
+        os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(folder / 'mlflow.db').resolve()}"
+    )
+    client = mlflow.MlflowClient(tracking_uri=address)
+    if "id" not in memory:
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "drpl")
+        known = client.get_experiment_by_name(name)
+        experiment = known.experiment_id if known else client.create_experiment(name)
+        title = f"{ran['dataset']}, {ran['noise']}, {ran['method']}, seed {ran['seed']}"
+        memory["id"] = client.create_run(experiment, run_name=title).info.run_id
+        for key, value in flatten(about).items():
+            client.log_param(memory["id"], key, value)
+    client.update_run(memory["id"], status="RUNNING")
+
+    def send(step: int, values: dict[str, float]) -> None:
+        for tag, value in values.items():
+            client.log_metric(memory["id"], tag, value, step=step)
+
+    return Sink(send, lambda: client.set_terminated(memory["id"]))
+
+
 class Logger(NamedTuple):
     """A kind of logger."""
 
@@ -69,6 +94,7 @@ class Logger(NamedTuple):
 LOGGERS = {
     "tensorboard": Logger("torch.utils.tensorboard", open_tensorboard, rewinds=True),
     "wandb": Logger("wandb", open_wandb, rewinds=False),  # its steps only go up
+    "mlflow": Logger("mlflow", open_mlflow, rewinds=False),  # it keeps what it was sent
 }
 
 

@@ -1,4 +1,4 @@
-"""A machine that others use too: how many threads, how they wait, and with what priority.
+"""A machine that others use too: its cores, its memory, how threads wait, and with what priority.
 
 OpenMP, by which torch uses several cores, reads its variables once, when it is loaded. So they are
 set when `drpl` is imported, and this module must not import torch.
@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from math import ceil
 from pathlib import Path, PurePosixPath
 
+from drpl.errors import TrainingError
+
 # How long a thread that waits for the others keeps its core before it sleeps: rounds of libgomp,
 # and milliseconds of the runtimes of LLVM and Intel. Their own choices are so long that threads
 # which share a core with another program wait most of the time; see docs/guide.md.
 SPIN = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}
 NICER = 10  # as the command `nice` has it
+ROOM = 512 * 2**20  # bytes that training may at least ask for
 
 
 def prepare_threads() -> None:
@@ -42,6 +45,37 @@ def lower_priority() -> bool:
         return False
     os.nice(NICER)
     return True
+
+
+def check_memory() -> None:
+    """Raise where a limit (`ulimit -v`) leaves too little to train.
+
+    Where torch is refused memory in a backward pass, it ends the process without a word.
+    """
+    if sys.platform != "linux":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    pages = _read(Path("/proc/self/statm")).split()[:1]
+    if limit == resource.RLIM_INFINITY or not pages:
+        return
+    left = limit - int(pages[0]) * resource.getpagesize()
+    if left < ROOM:
+        raise TrainingError(
+            f"the limit of {limit / 2**20:,.0f} MB of memory leaves {max(0, left) / 2**20:,.0f}, "
+            f"and networks need {ROOM / 2**20:,.0f}; raise it (ulimit -v)"
+        )
+
+
+def measure_peak() -> int:
+    """Bytes of memory that this process has needed at most; 0 where the system does not say."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _count_allowed() -> int:

@@ -127,6 +127,7 @@ class ModelRecord(Record):
     crop: Annotated[FiniteFloat, Field(gt=0, le=1)]
     dimensions: Annotated[int, Field(gt=0, lt=2**20)] | None = None
     encoding: EncodingRecord | None = None
+    weights: str | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -9,7 +9,7 @@ import torch
 
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import select
-from drpl.data.sources import ReadOptions, load, with_ood
+from drpl.data.sources import LABELLING, ReadOptions, load, with_ood
 from drpl.errors import DataError
 from drpl.files import digest, read_arrays, read_json
 from drpl.noise.inject import corrupt
@@ -84,6 +84,7 @@ def _merge_options(traced: dict[str, Any], model: Model, asked: ReadOptions) -> 
         for key in ("size", "limit", "skip_broken", "features", "mirrored")
         if key in traced
     }
+    known |= {key: traced[key] for key in LABELLING if key in traced}
     known["outside"] = tuple(traced.get("outside", ()))
     known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None
     if not known.get("size") and len(model.shape) == 3:

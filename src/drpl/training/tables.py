@@ -6,6 +6,7 @@ part is handed back to the system after each part: a table of any size takes lit
 
 import mmap
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from torch import Tensor
 
 from drpl.files import explain_write_errors
 
-BUDGET = 2 * 2**30  # bytes up to which a table is kept in memory, in full precision
-PART = 64 * 2**20  # bytes of mapped tables that are worked on at once
+BUDGET = 2 * 2**30  # bytes up to which a table is kept in memory
+PART = 64 * 2**20  # bytes of large tables that are worked on at once
+WHOLE = 512 * 2**20  # bytes of tables in memory up to which all is
 CPU = torch.device("cpu")
 
 # Stages are made by methods, which know of no folder.
@@ -39,21 +41,24 @@ def map_in(folder: Path) -> Iterator[None]:
 
 
 def fits_memory(*shape: int) -> bool:
-    """Whether a table in full precision is kept in memory."""
+    """Whether a table of that shape is kept in memory, and in full precision."""
     return prod(shape) * torch.float32.itemsize <= BUDGET
 
 
 def make_table(
     *shape: int, dtype: torch.dtype = torch.float32, device: torch.device = CPU
 ) -> Tensor:
-    """Zeros; in a mapped file if they are for the CPU and take more than BUDGET."""
-    size = prod(shape) * dtype.itemsize
-    if size <= BUDGET or device.type != "cpu":
+    """Zeros; in a mapped file if they are for the CPU and too large for memory."""
+    if fits_memory(*shape) or device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
+    size = prod(shape) * dtype.itemsize
     place = _folder.get() or Path(tempfile.gettempdir())
     with explain_write_errors(place), tempfile.TemporaryFile(dir=place) as file:
         # All of it now: a map of a file that finds the disk full ends the process without a word.
-        os.posix_fallocate(file.fileno(), 0, size)
+        if sys.platform == "linux":
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            os.truncate(file.fileno(), size)
         mapped = mmap.mmap(file.fileno(), size)
     table = torch.frombuffer(mapped, dtype=dtype).view(shape)
     _maps[table.data_ptr()] = mapped
@@ -69,15 +74,15 @@ def release(*tables: Tensor) -> None:
     """Hand the memory of mapped tables back; what they hold stays, and is read when needed."""
     for table in tables:
         mapped = _maps.get(table.untyped_storage().data_ptr())
-        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        if mapped is not None and sys.platform != "win32":
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def split_rows(count: int, *tables: Tensor) -> Iterator[slice]:
-    """Rows of the tables to work on together: all at once, unless one of them is mapped."""
-    step = count
-    if any(map(is_mapped, tables)):
-        step = max(1, PART * count // sum(table.nbytes for table in tables))
+    """Rows of the tables to work on together: all at once, unless they are large or mapped."""
+    step, size = count, sum(table.nbytes for table in tables)
+    if size > WHOLE or any(map(is_mapped, tables)):
+        step = max(1, PART * count // size)
     for start in range(0, count, max(1, step)):
         yield slice(start, min(count, start + step))
         release(*tables)
