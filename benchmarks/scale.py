@@ -29,6 +29,7 @@ import torch
 from torch.nn.functional import normalize
 
 import drpl
+from benchmarks import probabilities
 from drpl.analysis.doctor import examine
 from drpl.cleaning.claim import describe_data
 from drpl.cleaning.folder import CleanedFolder, write_about, write_issues
@@ -246,6 +247,21 @@ def find_copies(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
     return {"dimensions": DIM, "recall": round(len(pairs) / (count // 100), 4)}
 
 
+def write_probabilities(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
+    """A mapped file of 100 probabilities a sample."""
+    with watch.measure():
+        probabilities.write(folder, count)
+    return {"classes": probabilities.CLASSES}
+
+
+def judge_probabilities(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
+    """`find_label_issues` on that file."""
+    probs, labels, _ = probabilities.read(folder)
+    with watch.measure():
+        drpl.find_label_issues(pred_probs=probs, labels=labels, return_scores=True)
+    return {"classes": probabilities.CLASSES}
+
+
 def store_features(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
     """Add features to a store in parts, open it again, and read all of them."""
     vectors = torch.randn(1000, DIM)
@@ -346,6 +362,10 @@ GROUPS: dict[str, dict[str, Measure]] = {
         "review page": write_review_page,
     },
     "features": {"feature store": store_features},
+    "probabilities": {
+        "write probabilities": write_probabilities,
+        "issues of probabilities": judge_probabilities,
+    },
     "files": {
         "write files": write_files,
         "digest of files": digest_listed,

@@ -102,13 +102,14 @@ class Recorder:
         second = margins.scatter(1, best, -torch.inf).amax(1, keepdim=True)
         margins.scatter_(1, best, -second)
         rows = torch.stack([odds / total, log_probs, margins], 1)
-        self._state["sums"].index_add_(0, index, rows)
-        self._state["count"].index_add_(0, index, torch.ones_like(index))
-        sizes = [part.numel() for part in numbers]
-        for part, latest in zip(index.split(sizes), log_probs.split(sizes), strict=True):
-            self._steps += 1
-            self._state["latest"][part] = latest  # one after the other: later ones shall win
-            self._state["step"][part] = self._steps
+        s, sizes = self._state, torch.tensor([part.numel() for part in numbers])
+        s["sums"].index_add_(0, index, rows)
+        s["count"].index_add_(0, index, torch.ones_like(index))
+        steps = self._steps + 1 + torch.arange(len(sizes)).repeat_interleave(sizes)
+        self._steps += len(sizes)
+        s["step"].scatter_reduce_(0, index, steps, "amax")
+        newest = steps == s["step"][index]  # where a sample waits twice, its later batch wins
+        s["latest"][index[newest]] = log_probs[newest]
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that was recorded, for a checkpoint."""
