@@ -119,7 +119,7 @@ def test_a_dry_run_names_the_confusion_matrix_and_its_cost(
     some = [f for f in read_published() if f.table == "detection" and f.method == "two_stage"]
     monkeypatch.setattr(reproduce, "read_published", lambda: some)
     monkeypatch.setattr(reproduce, "dry_run", dry_run)
-    monkeypatch.setattr(reproduce.torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     words = ("reproduce", "detection", "--dry-run", "--device", "cpu")
     lines = command(*words).out.splitlines()
     assert asked == [("cross_entropy", 40), ("cross_entropy", 120)]  # Figure 1's, and a whole one

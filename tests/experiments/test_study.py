@@ -14,7 +14,7 @@ import torch
 
 import drpl
 from drpl.analysis.cam import find_memorised
-from drpl.analysis.probe import prepare_task
+from drpl.analysis.probe import prepare_task, probe
 from drpl.analysis.scoring import score
 from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.data.readers.arrays import arrays
@@ -257,7 +257,6 @@ def test_as_many_images_are_probed_as_asked_for(
     tmp_path: Path, drawings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: list[int | None] = []
-    probe = studying.probe
 
     def counted(*runs: Any, limit: int | None, **more: Any) -> Any:
         limits.append(limit)

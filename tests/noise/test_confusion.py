@@ -160,7 +160,7 @@ def test_wordnet_ids_become_names(tmp_path: Path) -> None:
     wanted = ("dock", "kit fox", "setter", "candle")
     assert read_confusion(tmp_path / "t.npz", imagenet()).classes == wanted
     answers = {"probs": np.eye(4)[[0, 1, 2, 0]], "labels": np.arange(4)}
-    np.savez(tmp_path / "p.npz", classes=ids, **answers)
+    np.savez(tmp_path / "p.npz", classes=ids, **answers)  # type: ignore[arg-type]
     assert collect_confusion(imagenet(), [tmp_path / "p.npz"]).classes == wanted
     np.savez(tmp_path / "p.npz", **answers)  # type: ignore[arg-type]
     named = collect_confusion(imagenet(), [tmp_path / "p.npz"], "wordnet")
