@@ -53,8 +53,8 @@ def test_the_confusion_matrix_is_named_with_its_digest(tiny: DatasetSplits, tmp_
     file = tmp_path / "alike.npz"
     short: dict[str, Any] = {"settings": brief_settings("cross_entropy"), "quiet": True}
     Confusion(torch.full((3, 3), 1 / 3), tiny.train.classes).write(file)
-    noise = {"noise": "nonuniform:0.3", "confusion": file}
-    run = train(tiny, method="cross_entropy", out=tmp_path / "run", **short, **noise)
+    noisy = short | {"noise": "nonuniform:0.3", "confusion": file}
+    run = train(tiny, method="cross_entropy", out=tmp_path / "run", **noisy)
     made = json.loads((run.folder / "provenance.json").read_text())
     assert made["confusion"] == str(file.resolve())
     assert made["confusion_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()[:16]
