@@ -190,8 +190,8 @@ def forecast(grids: Sequence[Grid]) -> Iterator[str]:
             yield (
                 f"confusion is a matrix of {grid.data}'s classes, outside ones too, which its "
                 f"non-uniform noise needs: {NETWORKS} networks of {METHOD} by `drpl confusion "
-                f"{grid.data}`; none are trained where --confusion names one, as the authors' "
-                "ConfMatrix.npy"
+                f"{grid.data}`, which is not the paper's; nothing is trained where --confusion "
+                "names a file, as the authors' ConfMatrix.npy"
             )
     yield f"{'all':<16}{cells:>8}{'':>16}{seconds / 3600 * threads:>12.1f}"
     where = "one GPU" if gpu else f"{threads} of this machine's cores"

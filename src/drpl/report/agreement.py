@@ -28,11 +28,11 @@ def judge_by_agreement(run: Result) -> Agreement | None:
 
     None for other methods, or where there is no evidence, no truth, or no wrong label.
     """
-    samples = read_samples(run) or {}
     if run.summary["method"] != METHOD or (run.detection or {}).get("auroc") is None:
         return None
+    samples = read_samples(run)
     probs = (read_arrays(run, f"evidence/{STAGE}.npz", "probs") or {}).get("probs")
-    if probs is None or "wrong" not in samples:
+    if probs is None or samples is None:
         return None
     wrong = samples["wrong"].astype(bool)
     scores = score_agreement(probs, samples["given"])
