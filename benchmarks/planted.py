@@ -2,9 +2,10 @@
 
     python -m benchmarks.planted --data-dir FOLDER
 
-CIFAR-10 and 40 classes of imagenet32-mini as vectors of `lite0`, some of each, with 5 to 25 % of
-the labels flipped to classes that look alike. The share of these flips that the list has is put
-beside the share that was said. What is finished is kept in the folder of `--out`.
+CIFAR-10 and 40 classes of imagenet32-mini (Tiny ImageNet, see sizes.py) as vectors of `lite0`,
+some of each, with 5 to 25 % of the labels flipped to classes that look alike. The share of these
+flips that the list has is put beside the share that was said. What is finished is kept in the
+folder of `--out`.
 """
 
 import argparse

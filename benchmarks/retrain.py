@@ -2,11 +2,11 @@
 
     python -m benchmarks.retrain --data-dir FOLDER [--out FOLDER]
 
-CIFAR-10N's `aggre` labels, 20,000 images, and 3,000 images of 40 classes of imagenet32-mini in
-which a quarter of the labels name a class that looks alike, all as vectors of `lite0`. A reviewer
-who knows the truth goes through the list. Three ways to go on: the list as it is; sorted anew by
-the decisions; and sorted anew by DRPL that is trained again, with the decided labels corrected,
-each time a tenth of the last mark was decided.
+CIFAR-10N's `aggre` labels, 20,000 images, and 3,000 images of 40 classes of imagenet32-mini (Tiny
+ImageNet, see sizes.py) in which a quarter of the labels name a class that looks alike, all as
+vectors of `lite0`. A reviewer who knows the truth goes through the list. Three ways to go on: the
+list as it is; sorted anew by the decisions; and sorted anew by DRPL that is trained again, with the
+decided labels corrected, each time a tenth of the last mark was decided.
 """
 
 import argparse

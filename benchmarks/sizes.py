@@ -4,7 +4,9 @@
 
 CIFAR-10N's human labels, and 40 classes of imagenet32-mini in which a quarter of the labels name a
 class that looks alike and a tenth of the images show none of the classes; of these classes there
-are 10,000 images and no more. What is finished is kept in the folder of `--out` and not done again.
+are 10,000 images and no more. imagenet32-mini is 60 classes of Tiny ImageNet in the format of
+ImageNet32, and no part of that. What is finished is kept in the folder of `--out` and not done
+again.
 """
 
 import argparse

@@ -78,7 +78,8 @@ def test_train_predict_report(command: Command, photos: Path) -> None:
     assert command("report", "run", "-o", "page.html").code == 0
     page = Path("page.html").read_text()
     assert "Most suspicious labels" in page
-    assert page.count("<svg") == 6  # ROC and five of the run; no accuracy without a test set
+    # Training, ROC and five of the run; no test accuracy without a test set.
+    assert page.count("<svg") == 7
     assert page.count("<img") > 10
 
 

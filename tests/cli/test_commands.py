@@ -243,19 +243,19 @@ def short(method: str) -> list[str]:
 def briefly(words: list[str]) -> list[str]:
     """The same command with less to do; later options win."""
     name = words[0]
+    few = [] if "imagenet32" in words else ["--limit", "60"]  # it has few of a class
     if name == "train":
         method = words[words.index("--method") + 1] if "--method" in words else "drpl"
-        return [*words, "--limit", "60", *short(method)]
+        return [*words, *few, *short(method)]
     if name == "compare":
-        fewer = ["--methods", "cross_entropy", "--seeds", "1", "--jobs", "1", "--limit", "60"]
+        fewer = ["--methods", "cross_entropy", "--seeds", "1", "--jobs", "1", *few]
         return [*words, *fewer, *short("cross_entropy")]
     if name == "confusion":
-        fewer = [] if "imagenet32" in words else ["--limit", "60"]  # it has few of a class
-        return [*words, *fewer, *short("cross_entropy")]
+        return [*words, *few, *short("cross_entropy")]
     if name == "reproduce":  # the grids of the paper are only estimated
         return [*words, "--set", "width=2", *([] if "--dry-run" in words else ["--dry-run"])]
     if name == "study":
-        fewer = ["--methods", "cross_entropy", "--jobs", "1", "--limit", "60"]
+        fewer = ["--methods", "cross_entropy", "--jobs", "1", *few]
         return [*words, *fewer, *short("cross_entropy")]
     more = {
         "clean": ["--budget", "1s", "--features", "none", "--quiet"],

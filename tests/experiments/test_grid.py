@@ -168,7 +168,7 @@ def test_settings_and_presets_of_one_method() -> None:
 def test_every_argument_reaches_the_grid(tiny_file: Path, tiny: DatasetSplits) -> None:
     known = {one.name for kind in (grid.Grid, Execution) for one in fields(kind)} | {"preset"}
     assert signature(grid.compare).parameters.keys() <= known
-    assert signature(study).parameters.keys() <= known | {"target"}
+    assert signature(study).parameters.keys() <= known | {"target", "probe_images"}
     usual = {name: one.default for name, one in signature(grid.compare).parameters.items()}
     given = {"data": str(tiny_file), "methods": ["mixup"], "out": "g", "preset": "small"}
     more = {"ood": tiny.train, "read_options": ReadOptions(limit=30), "quiet": True}

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import drpl
 from drpl.analysis.cam import find_memorised
+from drpl.analysis.probe import prepare_task, probe
 from drpl.analysis.scoring import score
-from drpl.data.dataset import DatasetSplits
+from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.data.readers.arrays import arrays
 from drpl.experiments import grid
 from drpl.experiments import study as studying
@@ -117,7 +119,7 @@ def test_the_folder(made: Study) -> None:
     for name in ("table.csv", "table.md", "stages.csv"):
         assert (out / name).stat().st_size > 100
     for ending in ("svg", "png"):
-        for kind in ("accuracy", "roc", "losses"):
+        for kind in ("accuracy", "training", "roc", "losses"):
             assert (out / "figures" / f"{case}-{kind}.{ending}").exists()
         for kind in ("histogram", "posterior", "detectors", "transition", "flow"):
             assert (out / "figures" / f"drpl-{case}-seed-1-{kind}.{ending}").exists()
@@ -237,6 +239,33 @@ def test_what_cannot_be_shown_is_told(tmp_path: Path, drawings: list[str]) -> No
     assert dates(tmp_path / "probes") == before
     study(data, out=tmp_path, target=replace(data, name="own"), **BARE)
     assert dates(tmp_path / "probes")["probes.csv"] > before["probes.csv"]
+
+
+def test_probes_of_many_classes_outside_are_of_the_first_25() -> None:
+    pixels, labels = torch.zeros(900 * 5, 1, 8, 8, dtype=torch.uint8), torch.arange(4500) % 900
+    names = [f"other {c}" for c in range(900)]
+    data = replace(tiny_data(), outside=in_memory(pixels, labels, names))
+    found = studying._splits_of_outside(data)
+    assert found.train.classes == tuple(names[:25])
+    task = prepare_task(found, (), studying.PROBED, (1, 8, 8), 1)
+    assert (len(task.classes), len(task.labels)) == (25, 125)
+    few = replace(data, outside=target().train)
+    assert studying._splits_of_outside(few).train is few.outside
+
+
+def test_as_many_images_are_probed_as_asked_for(
+    tmp_path: Path, drawings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int | None] = []
+
+    def counted(*runs: Any, limit: int | None, **more: Any) -> Any:
+        limits.append(limit)
+        return probe(*runs, limit=limit, **more)
+
+    monkeypatch.setattr(studying, "probe", counted)
+    for images in (0, 20, 20):  # the last has nothing to do
+        study(with_corners(), out=tmp_path, probe_images=images, **BARE)
+    assert limits == [None, 20]
 
 
 def test_failures_do_not_stop_the_others(

@@ -76,6 +76,20 @@ def epochs_of(folder: Path) -> list[tuple[str, int]]:
     return [(row["stage"], row["epoch"]) for row in drpl.Result.load(folder).history]
 
 
+def training_accuracies(folder: Path) -> list[tuple[float | None, float | None]]:
+    """By the given labels and by the targets, of every line of the history."""
+    rows = drpl.Result.load(folder).history
+    return [(row["train_accuracy"], row["target_accuracy"]) for row in rows]
+
+
+@every_method
+def test_every_stage_records_its_training_accuracy(method: str, finished: Finished) -> None:
+    for given, taught in training_accuracies(finished(method)):
+        assert given is not None
+        assert 0 <= given <= 100
+        assert taught is None or 0 <= taught <= 100
+
+
 @every_method
 def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Path) -> None:
     result = trained(method, tiny, tmp_path, epochs=8)
@@ -99,6 +113,7 @@ def test_resumes_to_the_last_bit_after_any_epoch(
     assert attempts > 2
     assert products(tmp_path) == products(whole)
     assert epochs_of(tmp_path) == epochs_of(whole)
+    assert training_accuracies(tmp_path) == training_accuracies(whole)
 
 
 @every_method

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.data.dataset import DatasetSplits, in_memory
+from drpl.data.dataset import DatasetSplits, ListedClass, in_memory
 from drpl.errors import ConfigError, DataError
 from drpl.experiments.confusion import (
     collect_confusion,
@@ -15,6 +15,7 @@ from drpl.experiments.confusion import (
     make_task,
 )
 from drpl.noise.confusion import Confusion, average_confusion, count_confusion, read_confusion
+from drpl.noise.inject import corrupt
 from drpl.runs.experiment import Execution
 from tests.support.tiny import tiny_pixels
 
@@ -28,13 +29,13 @@ def open_tiny(tiny: DatasetSplits) -> DatasetSplits:
     return replace(tiny, outside=in_memory(255 - pixels, labels % 2, ("dark", "light")))
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_round_trip(tiny: DatasetSplits, tmp_path: Path) -> None:
     probs = torch.eye(3)[torch.tensor([0, 1, 1, 2, 0, 2])]
     found = count_confusion(probs, torch.tensor([0, 0, 1, 2, 2, 2]), ("ash", "birch", "cèdre"))
     wanted = torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1 / 3, 0.0, 2 / 3]])
     assert torch.allclose(found.matrix, wanted.double())
     found.write(tmp_path / "t.npz")
-    again = read_confusion(tmp_path / "t.npz")
+    again = read_confusion(tmp_path / "t.npz", tiny)
     assert again.classes == found.classes
     assert torch.equal(again.matrix, found.matrix)
     assert next(iter(list_mistakes(found, 2))) == ("ash", "birch", 0.5)
@@ -100,7 +101,12 @@ def test_probability_files(tiny: DatasetSplits, tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         ({"probs": np.eye(3)}, "cannot read arrays probs and labels"),
-        ({"probs": np.eye(2), "labels": np.arange(2)}, "probabilities for 3 classes"),
+        ({"probs": np.eye(2), "labels": np.arange(2)}, r"p\.npz: its 2 classes .* tiny has 3"),
+        ({"probs": np.ones(3), "labels": np.arange(3)}, r"probs has the shape \(3,\)"),
+        (
+            {"probs": np.eye(3), "labels": np.arange(3), "classes": np.array(["a", "b"])},
+            "probabilities for 2 classes",
+        ),
         ({"probs": np.eye(3), "labels": np.arange(1, 4)}, r"labels must be 0\.\.2, got 1\.\.3"),
         ({"probs": np.eye(3), "labels": np.array([0, 0, 2])}, "class 'left' has no held-out"),
     ],
@@ -113,12 +119,72 @@ def test_wrong_probability_files(
         collect_confusion(tiny, [tmp_path / "p.npz"])
 
 
-def test_wrong_matrix_files(tmp_path: Path) -> None:
-    np.save(tmp_path / "t.npy", np.eye(3))
+def imagenet() -> DatasetSplits:
+    """Four classes in the order of the files, of which two are to be learnt."""
+    pixels = torch.zeros(4, 1, 1, 1, dtype=torch.uint8)
+    inside = in_memory(pixels, torch.arange(4) % 2, ("dock", "candle"))
+    outside = in_memory(pixels, torch.arange(4) % 2, ("kit fox", "setter"))
+    listed = (("kit fox", "n2"), ("candle", "n4"), ("setter", "n3"), ("dock", "n1"))
+    data = DatasetSplits("im", inside, None, (0.5,), (0.5,), outside)
+    return replace(data, catalogue=tuple(ListedClass(*one) for one in listed))
+
+
+def test_a_plain_matrix_has_the_classes_of_the_files(tmp_path: Path) -> None:
+    """The authors' `ConfMatrix.npy`: no names, in the order in which the files number classes."""
+    path, matrix = tmp_path / "ConfMatrix.npy", np.arange(16.0).reshape(4, 4)
+    np.save(path, matrix)
+    found = read_confusion(path, imagenet())
+    assert found.classes == ("kit fox", "candle", "setter", "dock")
+    assert torch.equal(found.matrix, torch.from_numpy(matrix))  # as it is: not normalised
+    assert float(found.among(["dock"], ["candle"])) == pytest.approx(13, abs=1e-4)
+    sorted_ids = read_confusion(path, imagenet(), "wordnet")
+    assert sorted_ids.classes == ("dock", "kit fox", "setter", "candle")
+    again = collect_confusion(imagenet(), [path], "wordnet")
+    assert again.classes == sorted_ids.classes
+    assert torch.allclose(again.matrix.sum(1), torch.ones(4, dtype=torch.float64))
+    np.save(path, matrix[:2, :2])
+    assert read_confusion(path, imagenet()).classes == ("dock", "candle")
+    np.save(path, matrix[:3, :3])
+    with pytest.raises(ConfigError, match="its 3 classes have no names, and im has 4 or 2"):
+        read_confusion(path, imagenet())
+    np.save(path, matrix)
+    unlisted = replace(imagenet(), catalogue=())  # its own classes, then those outside
+    assert read_confusion(path, unlisted).classes == ("dock", "candle", "kit fox", "setter")
+    with pytest.raises(ConfigError, match="does not say which WordNet ids"):
+        read_confusion(path, unlisted, "wordnet")
+
+
+def test_wordnet_ids_become_names(tmp_path: Path) -> None:
+    ids = np.array(["n1", "n2", "n3", "n4"])
+    np.savez(tmp_path / "t.npz", matrix=np.eye(4), classes=ids)
+    wanted = ("dock", "kit fox", "setter", "candle")
+    assert read_confusion(tmp_path / "t.npz", imagenet()).classes == wanted
+    answers = {"probs": np.eye(4)[[0, 1, 2, 0]], "labels": np.arange(4)}
+    np.savez(tmp_path / "p.npz", classes=ids, **answers)  # type: ignore[arg-type]
+    assert collect_confusion(imagenet(), [tmp_path / "p.npz"]).classes == wanted
+    np.savez(tmp_path / "p.npz", **answers)  # type: ignore[arg-type]
+    named = collect_confusion(imagenet(), [tmp_path / "p.npz"], "wordnet")
+    assert named.classes == wanted
+    assert float(named.among(["candle"], ["dock"])) == pytest.approx(1, abs=1e-4)
+    assert collect_confusion(imagenet(), [tmp_path / "p.npz"]).classes[0] == "kit fox"
+
+
+def test_a_plain_matrix_draws_noise(tmp_path: Path) -> None:
+    table = np.eye(4)
+    table[3, 1] = table[1, 3] = 1  # by the files' numbers: dock and candle
+    np.save(tmp_path / "c.npy", table)
+    noisy, manifest = corrupt(imagenet(), "nonuniform:0.5", 1, tmp_path / "c.npy")
+    assert manifest["wrong"] == 2
+    assert bool((noisy.train.labels != imagenet().train.labels).any())
+
+
+def test_wrong_matrix_files(tiny: DatasetSplits, tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.eye(2))
+    np.save(tmp_path / "flat.npy", np.ones((3, 2)))
     (tmp_path / "t.txt").write_text("no array")
-    for name in ("t.npy", "t.txt", "nowhere.npz"):
+    for name in ("t.npy", "flat.npy", "t.txt", "nowhere.npz"):
         with pytest.raises(ConfigError, match="cannot read a confusion matrix from"):
-            read_confusion(tmp_path / name)
+            read_confusion(tmp_path / name, tiny)
     with pytest.raises(ConfigError, match="each of its 2 classes"):
         Confusion(torch.eye(3), ("a", "b"))
     with pytest.raises(ConfigError, match="negative or NaN"):

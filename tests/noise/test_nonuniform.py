@@ -39,6 +39,22 @@ def test_cifar10_flips_five_classes() -> None:
     assert (found.diagonal() == 1).nonzero().flatten().tolist() == [0, 1, 6, 7, 8]
 
 
+def test_the_papers_list_has_four_flips() -> None:
+    clean = plain(CIFAR10, 100)
+    noise = make_noise("nonuniform:0.4,flips=four")
+    assert noise.nominal(clean) == pytest.approx(0.16)
+    found = transition_matrix(clean.labels, noise(clean, rng(1, "n")).labels, 10)
+    assert float(found[3, 5]) == pytest.approx(0.4)
+    assert float(found[5, 5]) == 1  # no dog becomes a cat
+    drawn = make_noise("nonuniform:0.4,flips=four,scheme=official")(clean, rng(1, "n")).labels
+    assert bool((drawn[clean.labels == 5] == 5).all())
+    assert bool((drawn[clean.labels == 3] == 5).any())
+    with pytest.raises(ConfigError, match="unknown flips 'six'; known are five, four"):
+        make_noise("nonuniform:0.4,flips=six")
+    with pytest.raises(ConfigError, match="a variant of CIFAR-10's noise; leave it out"):
+        make_noise("nonuniform:0.4,flips=four")(plain(CIFAR100, 2), rng(1, "n"))
+
+
 def test_cifar100_moves_to_the_next_of_the_superclass() -> None:
     assert len(CIFAR100) == 100
     moves = find_flips(CIFAR100)

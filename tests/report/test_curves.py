@@ -1,5 +1,6 @@
 """Curves over epochs: medians, bands and marks are what the folders hold."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from matplotlib.collections import PolyCollection
 from drpl.report import curves
 from drpl.report.load import load_runs, read_arrays, read_samples
 from drpl.report.style import assign_strokes
+from tests.support.run_folders import Recipe, write_run
 
 
 def test_bands_are_quantiles_of_clean_and_noisy_losses(run: Path) -> None:
@@ -33,6 +35,28 @@ def test_bands_are_quantiles_of_clean_and_noisy_losses(run: Path) -> None:
         assert np.isclose(heights.max(), wanted.max())
     assert list(np.asarray(lines["clean, median"].get_xdata())) == [3, 6, 9, 12, 15, 18, 21, 24]
     assert list(np.asarray(lines["then labels are replaced"].get_xdata())) == [6, 6]
+
+
+def test_training_accuracy_is_the_mean_over_seeds(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / str(seed), Recipe(seed=seed)) for seed in (1, 2)]
+    runs = load_runs(folders)
+    figure = curves.draw_training(runs, {}, "title")
+    assert figure
+    assert [axes.get_title() for axes in figure.axes] == ["drpl, relabel", "drpl, detect"]
+    for axes, stage in zip(figure.axes, ("relabel", "detect"), strict=True):
+        lines = {line.get_label(): np.asarray(line.get_ydata()) for line in axes.lines}
+        for label, key in (
+            ("by the given labels", "train_accuracy"),
+            ("by what was taught", "target_accuracy"),
+        ):
+            wanted = [[r[key] for r in run.history if r["stage"] == stage] for run in runs]
+            assert lines[label] == pytest.approx(np.mean(wanted, axis=0))
+    old = folders[0] / "history.jsonl"
+    rows = [json.loads(line) for line in old.read_text().splitlines()]
+    for row in rows:  # as versions wrote it that did not record it
+        del row["train_accuracy"], row["target_accuracy"]
+    old.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert curves.draw_training(load_runs(folders[:1]), {}, "title") is None
 
 
 def test_the_accuracy_figure_marks_last_and_best(run: Path) -> None:

@@ -26,8 +26,8 @@ def test_all_figures_are_written_and_alike(
     written = figures([run], tmp_path)
     assert dict(matplotlib.rcParams) == before  # the user's are not touched
     names = {path.name for path in written}
-    assert len(names) == 16
-    for kind in ("accuracy", "roc", "losses"):
+    assert len(names) == 18
+    for kind in ("accuracy", "training", "roc", "losses"):
         assert {f"made-uniform-0.4-{kind}.svg", f"made-uniform-0.4-{kind}.png"} <= names
     for kind in KINDS:
         assert f"drpl-made-uniform-0.4-seed-1-{kind}.svg" in names
@@ -91,10 +91,10 @@ def test_axes_are_named_and_there_is_a_key(pictures: list[Picture]) -> None:
 
 def test_what_cannot_be_drawn_is_left_out(blind: Path, tmp_path: Path) -> None:
     drawn = [picture.name.rpartition("-")[2] for picture in draw_all(load_runs([blind]))]
-    assert drawn == ["losses", "histogram", "posterior", "transition", "flow"]
+    assert drawn == ["training", "losses", "histogram", "posterior", "transition", "flow"]
     begun = write_run(tmp_path / "begun", Recipe(), finished=False)
     drawn = [picture.name.rpartition("-")[2] for picture in draw_all(load_runs([begun]))]
-    assert drawn == ["accuracy", "losses", "histogram", "posterior"]
+    assert drawn == ["accuracy", "training", "losses", "histogram", "posterior"]
 
 
 def test_a_run_without_its_history_has_the_other_figures(tmp_path: Path) -> None:

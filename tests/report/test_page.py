@@ -314,8 +314,8 @@ def test_the_commands(command: Command, run: Path, comparison: Path) -> None:
     assert "wrote page.html" in command("report", run, "-o", "page.html").out
     assert "all ended" in command("report", run, "-o", "watched.html", "--watch").out
     one = comparison / "runs" / "ood-0.6" / "drpl"
-    assert "8 figures" in command("figures", one / "seed-1", "-o", "drawn").out
-    assert len(list(Path("drawn").glob("*.svg"))) == len(list(Path("drawn").glob("*.png"))) == 8
+    assert "9 figures" in command("figures", one / "seed-1", "-o", "drawn").out
+    assert len(list(Path("drawn").glob("*.svg"))) == len(list(Path("drawn").glob("*.png"))) == 9
 
 
 def test_folders_from_elsewhere_without_torch(run: Path, tmp_path: Path) -> None:
@@ -344,5 +344,5 @@ main()
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "drawn").iterdir())) == 16
+    assert len(list((tmp_path / "drawn").iterdir())) == 18
     assert check_numbers(tmp_path / "page.html", load_runs([run])) > 200

@@ -4,10 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from drpl.detection.detectors import keep_labels
+from drpl.detection.evidence import Evidence
+from drpl.detection.metrics import score
+from drpl.registry import DETECTORS
 from drpl.report import roc
+from drpl.report.agreement import judge_by_agreement
 from drpl.report.load import load_runs, read_samples
 from drpl.report.roc import average_curves, compute_curve
+from drpl.report.style import assign_strokes
 from tests.support.run_folders import Recipe, write_run
 
 
@@ -28,6 +35,38 @@ def test_detectors_come_from_the_scores(run: Path, tmp_path: Path) -> None:
     (x,), (y,) = (np.asarray(v) for v in stars[0].get_data())
     assert result.detection
     assert (x, y) == (result.detection["fpr"], result.detection["tpr"])
+
+
+def test_the_papers_detector_by_agreement_judges_cross_entropy(tmp_path: Path) -> None:
+    recipes = [Recipe("cross_entropy", stages=("train",), seed=seed) for seed in (1, 2)]
+    runs = load_runs([write_run(tmp_path / str(one.seed), one) for one in recipes])
+    judged = [judge_by_agreement(run) for run in runs]
+    for run, found in zip(runs, judged, strict=True):
+        assert found
+        samples, evidence = read_samples(run), Evidence.read(run.folder / "evidence" / "train.npz")
+        assert samples
+        detector = DETECTORS["two_stage"]
+        scores = detector.load()(evidence, torch.from_numpy(samples["given"]))
+        assert found.scores.tolist() == scores.tolist()
+        kept = keep_labels(scores, detector.threshold).numpy()
+        wanted = score(scores.numpy(), kept, samples["wrong"])
+        for key, value in (found.result.detection or {}).items():
+            assert value == pytest.approx(wanted[key])
+        assert found.result.summary["flagged"] == (~kept).sum()
+    figure = roc.draw_methods(runs, assign_strokes(["cross_entropy"]), "title")
+    assert figure
+    labels = [str(line.get_label()) for line in figure.axes[0].lines]
+    (mine,) = [label for label in labels if label.startswith("two_stage (TS) on cross_entropy")]
+    area = np.mean([(found.result.detection or {})["auroc"] or 0 for found in judged if found])
+    assert mine.endswith(f"(AUROC {area:.3f})")
+
+
+def test_other_runs_are_not_judged_by_agreement(run: Path, tmp_path: Path) -> None:
+    (drpl,) = load_runs([run])
+    assert judge_by_agreement(drpl) is None
+    blind = write_run(tmp_path, Recipe("cross_entropy", stages=("train",)))
+    (blind / "evidence" / "train.npz").unlink()
+    assert judge_by_agreement(load_runs([blind])[0]) is None
 
 
 def test_curves_count_what_is_kept_below_each_loss() -> None:

@@ -77,6 +77,16 @@ def test_the_papers_detection_figures() -> None:
     assert "| 67.32 | 67.32 |" in line
 
 
+def test_the_papers_share_of_detected_labels() -> None:
+    noise = {"spec": None, "nominal": None, "realised": None}
+    of = {"dataset": "webvision", "noise": noise, "samples": 1000}
+    runs = [made("drpl", 1, 80.0, flagged=150, **of), made("mixup", 1, 79.0, flagged=90, **of)]
+    head, _, first, second = tabulate_methods(runs).splitlines()
+    assert "| flagged | paper flagged |" in head
+    assert "| 0.1500 | 0.17 |" in first
+    assert "| 0.0900 | – |" in second
+
+
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [

@@ -1,11 +1,13 @@
 """A folder belongs to the data that it was made of; others are refused, and nothing is touched."""
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from drpl.data.dataset import DatasetSplits
 from drpl.data.images import FileImages, TensorImages, identify, resize, select
 from drpl.data.sources import Hold, ReadOptions, load
 from drpl.errors import RunError
+from drpl.noise.confusion import Confusion
 from drpl.runs.execute import execute, train
 from drpl.runs.experiment import Execution, Experiment
 from tests.conftest import Command
@@ -44,6 +47,30 @@ def list_contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     return make_photos(tmp_path / "photos")
+
+
+def test_the_confusion_matrix_is_named_with_its_digest(tiny: DatasetSplits, tmp_path: Path) -> None:
+    file = tmp_path / "alike.npz"
+    short: dict[str, Any] = {"settings": brief_settings("cross_entropy"), "quiet": True}
+    Confusion(torch.full((3, 3), 1 / 3), tiny.train.classes).write(file)
+    noisy = short | {"noise": "nonuniform:0.3", "confusion": file}
+    run = train(tiny, method="cross_entropy", out=tmp_path / "run", **noisy)
+    made = json.loads((run.folder / "provenance.json").read_text())
+    assert made["confusion"] == str(file.resolve())
+    assert made["confusion_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    plain = train(tiny, method="cross_entropy", out=tmp_path / "plain", **short)
+    assert json.loads((plain.folder / "provenance.json").read_text())["confusion_digest"] is None
+
+
+def test_precision_is_written_only_where_it_is_asked_for(tiny: DatasetSplits) -> None:
+    """So that folders of earlier versions stay what they were."""
+    texts = [
+        Experiment.build(tiny, method="cross_entropy", settings=settings).toml
+        for settings in ({}, {"full_precision": False}, {"full_precision": True})
+    ]
+    assert texts[0] == texts[1]
+    assert "precision" not in texts[0]
+    assert "full_precision = true" in texts[2]
 
 
 def test_another_image_is_another_experiment(

@@ -22,6 +22,7 @@ from tests.support.tiny import tiny_config
 
 ABOUT = {"run": {"dataset": "tiny", "noise": "none", "method": "mixup", "seed": 1}, "settings": {}}
 COLUMNS = {"epoch", "rate", "accuracy", "images", "seconds", "terms/mixup"}
+COLUMNS |= {"train_accuracy", "target_accuracy"}
 
 Points = dict[str, list[tuple[int, float]]]  # by tag: step and value
 

@@ -57,6 +57,7 @@ def write_run(folder: Path, recipe: Recipe, *, finished: bool = True) -> Path:
             accuracy = 85 - 50 * np.exp(-epoch / 5) + draws.random() * 3
             row = {"stage": stage, "epoch": epoch, "rate": 0.1, "terms": {"classify": 1 / epoch}}
             row |= {"accuracy": accuracy if r.test else None, "images": n, "seconds": 0.25}
+            row |= {"train_accuracy": accuracy - 20, "target_accuracy": accuracy - 5}
             rows.append(row)
         times = [*range(r.every, r.epochs, r.every), r.epochs]
         spread = draws.gamma(2, 1, n)

@@ -7,8 +7,8 @@ from torch import nn
 from drpl.data.images import TensorImages
 from drpl.data.transforms import Normalise
 from drpl.errors import TrainingError
-from drpl.training.feed import Feed
-from drpl.training.loop import Epoch, fit
+from drpl.training.feed import EpochPredictions, Feed
+from drpl.training.loop import Epoch, fit, measure_agreement, train_epoch
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
 
@@ -48,6 +48,22 @@ def run(stage: Stage, schedule: Schedule, done: int = 0) -> list[Epoch]:
     return list(fit(stage, open_feed, schedule, sgd, done))
 
 
+class Taught(Toy):
+    """Sees every sample as class 1, and in the end is taught that all are of class 0."""
+
+    targets: torch.Tensor  # [20, 3]
+
+    def __init__(self, targets: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("targets", targets)
+
+    def epoch(self, feed: Feed) -> Iterator[Terms]:
+        for _, i in feed():
+            feed.record(i, torch.tensor([0.1, 0.8, 0.1]).repeat(len(i), 1))
+            yield {"a": self.weight.sum()}
+        self.targets[:] = torch.tensor([1.0, 0.0, 0.0])
+
+
 def plain(epochs: int, *lr: tuple[int, float]) -> Schedule:
     return Schedule(epochs=epochs, lr=lr, batch_size=10, momentum=0, weight_decay=0)
 
@@ -73,6 +89,50 @@ def test_done_epochs_are_not_repeated() -> None:
 def test_no_grad_over_a_yield_is_said() -> None:
     with pytest.raises(TrainingError, match=r"Careless\.epoch yielded inside torch\.no_grad"):
         run(Careless(), plain(1, (1, 0.1)))
+
+
+def test_training_accuracy_is_that_of_the_epochs_own_targets() -> None:
+    targets = torch.eye(3)[[1] * 5 + [2] * 10 + [0] * 5]
+    targets[15:] = 1 / 3  # taught nothing
+    first, second = run(Taught(targets), plain(2, (1, 0.1)))
+    assert first.target_accuracy == pytest.approx(100 * 5 / 15)
+    assert second.target_accuracy == 0
+    labels = torch.tensor([1] * 8 + [2] * 12)
+    row = first.to_row("toy", labels, None, 1.0)
+    assert row["train_accuracy"] == pytest.approx(40)
+    assert row["target_accuracy"] == first.target_accuracy
+    (untaught,) = run(Toy(), plain(1, (1, 0.1)))
+    row = untaught.to_row("toy", labels, None, 1.0)
+    assert (row["train_accuracy"], row["target_accuracy"]) == (None, None)
+
+
+def test_only_samples_that_were_seen_count() -> None:
+    probs, visited = torch.eye(3)[[0, 1, 2, 2]], torch.tensor([True, True, True, False])
+    found = EpochPredictions(probs, visited)
+    assert measure_agreement(found, torch.tensor([0, 0, 2, 2])) == pytest.approx(200 / 3)
+    assert measure_agreement(found, torch.tensor([-1, 0, -1, 2])) == 0
+    assert measure_agreement(found, torch.tensor([-1, -1, -1, 2])) is None
+
+
+@pytest.mark.parametrize(("full", "hardware"), [(False, True), (True, True), (False, False)])
+def test_bfloat16_is_for_gpus_that_have_it_unless_refused(
+    full: bool, hardware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the loop would ask on a GPU; here autocast is only asked whether it is on."""
+    seen: list[bool] = []
+
+    class Asking(Toy):
+        def epoch(self, feed: Feed) -> Iterator[Terms]:
+            seen.append(torch.is_autocast_enabled("cpu"))
+            yield {"a": self.weight.sum()}
+
+    stage, schedule = Asking(), plain(1, (1, 0.1))
+    view = Normalise((0.0, 0.0), (1.0, 1.0))
+    feed = Feed(TensorImages(torch.zeros(20, 2)), view, view, 10, 1, (1,), CPU)
+    monkeypatch.setattr("drpl.training.loop.suits_bfloat16", lambda _: hardware)
+    sgd = schedule.make_optimizer(stage.parameters())
+    train_epoch(stage, feed, sgd, lambda _: None, full_precision=full)
+    assert seen == [hardware and not full]
 
 
 def test_divergence_is_said() -> None:

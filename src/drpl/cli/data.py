@@ -68,8 +68,18 @@ def confusion(
     networks: Annotated[int, typer.Option(help="How many networks to average.", min=1)] = 2,
     sources: Annotated[
         list[Path] | None,
-        typer.Option("--from", help="A finished run, or .npz with probs and labels; no training."),
+        typer.Option(
+            "--from",
+            help="A finished run, .npz with probs and labels, or a matrix (.npy); no training.",
+        ),
     ] = None,
+    numbering: Annotated[
+        Literal["files", "wordnet"],
+        typer.Option(
+            help="Of classes that a file does not name: as in the data set's files, or by sorted "
+            "WordNet ids, as most networks trained on ImageNet have them."
+        ),
+    ] = "files",
     runs: Annotated[Path | None, typer.Option(help="Keep the networks in this folder.")] = None,
     *,
     learn: dict[str, Any],
@@ -84,7 +94,7 @@ def confusion(
 
     loaded = with_ood(load(data, read_options), ood)
     if sources:
-        found = collect_confusion(loaded, sources)
+        found = collect_confusion(loaded, sources, numbering)
     else:
         found = learn_confusion(
             loaded,

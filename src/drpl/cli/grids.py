@@ -27,8 +27,9 @@ OWN_SET = typer.Option(
 ENGINE = typer.Option(help="Processes of this machine, or Ray (at $RAY_ADDRESS, or started here).")
 JOBS = typer.Option(help="Cells at once [default: one for each GPU, or else core].", min=1)
 TARGET = typer.Option(
-    help="Other classes to probe networks on: a data set [default: the classes outside, if any]."
+    help="Other classes to probe networks on: a data set [default: 25 of those outside, if any]."
 )
+PROBE_IMAGES = typer.Option(help="Images of each part of the target; 0: all.", min=0)
 GOAL = typer.Option(help="Whole methods, or detection of wrong labels only.")
 
 
@@ -86,6 +87,7 @@ def study(
     noises: Annotated[list[str] | None, NOISES] = None,
     methods: Annotated[str, METHODS] = "cross_entropy,mixup,drpl",
     target: Annotated[str | None, TARGET] = None,
+    probe_images: Annotated[int, PROBE_IMAGES] = 2000,
     *,
     options: dict[str, Any],
     read_options: ReadOptions,
@@ -95,7 +97,7 @@ def study(
 
     options |= {"methods": _split(methods), "noises": noises or (), "read_options": read_options}
     with stoppable():
-        found = run(data, out=out, target=target, **options)
+        found = run(data, out=out, target=target, probe_images=probe_images, **options)
     say(found.comparison)
     for note in found.notes:
         say(f"note: {note}")

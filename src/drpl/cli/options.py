@@ -16,7 +16,9 @@ DATA = typer.Argument(help="A name or a kind of file or folder from `drpl list d
 METHOD = typer.Option(help="A name from `drpl list methods`.")
 NOISE = typer.Option(help="Corrupt the labels first: uniform:0.6, uniform:0.2+ood:0.2 ...")
 OOD = typer.Option(help="A data set of other classes, for out-of-distribution noise.")
-CONFUSION = typer.Option(help="Which classes look alike: a file from `drpl confusion`.")
+CONFUSION = typer.Option(
+    help="Which classes look alike: a file from `drpl confusion`, or a plain matrix (.npy)."
+)
 PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")

@@ -33,6 +33,8 @@ PRESETS = {
     "imagenet64": "the paper's settings for ImageNet64",
     "webvision": "the paper's settings for WebVision, first 50 classes",
     "mini": "small images and narrow networks: the paper's comparison on a laptop",
+    "figure1": "overlay: cross-entropy and mixup for 40 epochs at 0.1, as in the paper's Figure 1",
+    "inception": "overlay: DivideMix's network for WebVision, on images of 342 pixels",
     "finetune": "overlay: networks begin with ImageNet's weights and need few epochs",
     "released": "overlay: what the authors' code does where it departs from the paper",
 }

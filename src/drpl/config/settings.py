@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 # Settings of later versions: written only where they are used, so that older runs stay the same.
-LATER = ("pretrained", "frozen")
+LATER = ("pretrained", "frozen", "full_precision")
 
 
 class Settings(BaseModel):
@@ -34,3 +34,6 @@ class Common(Settings):
     """Principal components that vectors are brought to; none: all their numbers are used."""
     flip: bool = True
     """Whether images are mirrored at random."""
+    full_precision: bool = False
+    """Train in float32 on every GPU; otherwise in bfloat16 where the GPU has hardware for it. CPUs
+    train in float32."""

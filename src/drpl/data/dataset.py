@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,6 +70,7 @@ class Dataset:
     pictures: Images | None = None  # what to show of each sample, where it is a vector
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what a list says besides
     tags: Tensor | None = None  # [N, C] bool, where an image may have several labels
+    official_order: Tensor | None = None  # [N] rows as the authors' code lists them, if otherwise
 
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, len(self.images))
@@ -102,6 +103,7 @@ class Dataset:
             paths=self.paths and tuple(self.paths[i] for i in index.tolist()),
             columns=select_columns(self.columns, index.tolist()),
             tags=None if self.tags is None else self.tags[index],
+            official_order=None,  # a part is none of the authors' lists
         )
 
     def select_classes(self, names: Sequence[str]) -> "Dataset":
@@ -206,6 +208,13 @@ class Encoding:
     weights: str  # a fingerprint of the encoder
 
 
+class ListedClass(NamedTuple):
+    """A class in the numbering of a data set's files."""
+
+    name: str  # as in `Dataset.classes`
+    wnid: str  # its WordNet id; empty where the files do not say
+
+
 @dataclass(frozen=True)
 class DatasetSplits:
     """A named data set with its two parts and how its pixels are normalised."""
@@ -220,6 +229,7 @@ class DatasetSplits:
     origin: Origin | None = None  # None for data that were made in memory
     encoding: Encoding | None = None  # of vectors that were made of images
     root: Path | None = None  # where the paths of image files begin
+    catalogue: tuple[ListedClass, ...] = ()  # all classes, outside ones too, by the files' numbers
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""

@@ -8,14 +8,16 @@ from drpl.randomness import rng
 
 DIFFERENT = 64  # images that are shown again and again
 
-# Training images, test images, classes, pixels a side. The paper's parts of the last three.
+# Training images, test images, classes, pixels a side. The paper's parts of all but CIFAR.
 SIZES = {
     "cifar10": (50_000, 10_000, 10, 32),
     "cifar100": (50_000, 10_000, 100, 32),
     "imagenet32": (127_000, 5_000, 100, 32),
     "imagenet64": (127_000, 5_000, 100, 64),
     "webvision": (137_000, 2_500, 50, 256),
+    "webvision:google": (66_000, 2_500, 50, 342),
 }
+OUTSIDE = {"imagenet32": 1_154_000, "imagenet64": 1_154_000}  # training images of other classes
 
 
 def make_synthetic(name: str) -> DatasetSplits:

@@ -12,19 +12,27 @@ import torch
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.errors import DataError, RunError
 from drpl.files import load_arrays
-from drpl.noise.confusion import Confusion, average_confusion, count_confusion
+from drpl.noise.confusion import (
+    Confusion,
+    Numbering,
+    average_confusion,
+    count_confusion,
+    name_classes,
+    read_confusion,
+)
 from drpl.randomness import rng
 from drpl.runs import model
 from drpl.runs.execute import execute
 from drpl.runs.experiment import Execution, Experiment
 
+NETWORKS = 2  # whose mistakes are averaged
 METHOD = "cross_entropy"  # the networks that make the mistakes believe every label
 
 
 def learn_confusion(
     data: DatasetSplits,
     *,
-    networks: int = 2,
+    networks: int = NETWORKS,
     seed: int = 1,
     runs: Path | None = None,
     preset: str | Iterable[str] | None = None,
@@ -49,10 +57,18 @@ def learn_confusion(
     return average_confusion(found)
 
 
-def collect_confusion(data: DatasetSplits, sources: Sequence[Path]) -> Confusion:
-    """The mean confusion matrix of finished runs on the test set, or of stored probabilities."""
-    classes = data.train.classes
-    found = [_count_run(p, data) if p.is_dir() else _count_file(p, classes) for p in sources]
+def collect_confusion(
+    data: DatasetSplits, sources: Sequence[Path], numbering: Numbering = "files"
+) -> Confusion:
+    """The mean of confusion matrices: of finished runs on the test set, or from files.
+
+    A file holds the probabilities of held-out images, or a matrix. `numbering` says how the classes
+    are numbered where a file does not name them, see `noise.confusion.name_classes`.
+    """
+    found = [
+        _count_run(path, data) if path.is_dir() else _read_file(path, data, numbering)
+        for path in sources
+    ]
     return average_confusion(found)
 
 
@@ -69,17 +85,28 @@ def _count_run(folder: Path, data: DatasetSplits) -> Confusion:
     return count_confusion(found.predict(data.test.images), data.test.labels, found.classes)
 
 
-def _count_file(path: Path, classes: Sequence[str]) -> Confusion:
-    """The mistakes in an .npz file with `probs` [N, C], `labels` [N] and perhaps `classes` [C]."""
+def _read_file(path: Path, data: DatasetSplits, numbering: Numbering) -> Confusion:
+    """The matrix in a file, or the mistakes in its `probs` [N, C] and `labels` [N].
+
+    Both may name their `classes` [C].
+    """
     try:
         content = load_arrays(path)
+        if "matrix" in content or "x" in content:
+            return read_confusion(path, data, numbering)
         probs, labels = torch.from_numpy(content["probs"]), torch.from_numpy(content["labels"])
-        names = [str(name) for name in content["classes"]] if "classes" in content else classes
+        named = [str(name) for name in content["classes"]] if "classes" in content else None
+        if probs.ndim != 2:
+            raise ValueError(f"probs has the shape {tuple(probs.shape)}")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise DataError(
             f"cannot read arrays probs and labels from {path}: {error}; give an .npz file with "
-            "both, or the folder of a run"
+            "both, a matrix, or the folder of a run"
         ) from error
+    try:
+        names = name_classes(named or probs.shape[1], data, numbering)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     return count_confusion(probs, labels.long(), names)
 
 

@@ -26,6 +26,7 @@ from drpl.experiments.executors import ENGINES
 from drpl.files import check_apart, read_text, slugify, write_atomic, write_if_changed
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS, NOISES, find
+from drpl.report.agreement import judge_by_agreement
 from drpl.report.table import tabulate_cells, tabulate_stages, to_csv, to_markdown
 from drpl.runs.display import duration
 from drpl.runs.execute import execute
@@ -81,6 +82,7 @@ class Grid:
     execution: Execution = field(default_factory=Execution)  # the folder is each cell's own
     engine: str = "local"
     jobs: int | None = None  # at once; None: as many as there are GPUs or else cores
+    agreement: bool = False  # whether tables have a row for TS, which judges cross-entropy's runs
     began: int = field(default_factory=time.time_ns)  # nanoseconds
 
     def list_cells(self) -> list[Cell]:
@@ -155,11 +157,12 @@ class Comparison:
     folder: Path
     results: list[Result]
     failures: dict[Cell, str]
+    judged: list[Result] = field(default_factory=list)  # the same runs as detectors judge them
 
     @property
     def table(self) -> "pd.DataFrame":
-        """One row a cell, as in `table.csv`."""
-        return tabulate_cells(self.results)
+        """One row a cell, and one for each judgement of a detector, as in `table.csv`."""
+        return tabulate_cells([*self.results, *self.judged])
 
     @property
     def text(self) -> str:
@@ -240,7 +243,9 @@ def run_grid(grid: Grid) -> Comparison:
         console.print(text, soft_wrap=True, markup=False)
     failures = {cell: reason for cell in cells if (reason := ended.get(cell, LOST))}
     results = [Result.load(grid.out / cell.folder) for cell in cells if cell not in failures]
-    comparison = Comparison(grid.out, results, failures)
+    asked = results if grid.agreement else []
+    judged = [found.result for run in asked if (found := judge_by_agreement(run))]
+    comparison = Comparison(grid.out, results, failures, judged)
     write_comparison(comparison)
     return comparison
 
@@ -323,15 +328,16 @@ def write_comparison(comparison: Comparison) -> None:
     from drpl.report.style import Picture, assign_strokes
 
     out, results = comparison.folder, comparison.results
-    write_if_changed(out / "table.csv", to_csv(tabulate_cells(results)))
+    write_if_changed(out / "table.csv", to_csv(comparison.table))
     write_if_changed(out / "stages.csv", to_csv(tabulate_stages(results)))
     cases: dict[str | None, list[Result]] = {}
-    for result in results:
+    for result in [*results, *comparison.judged]:
         cases.setdefault(result.summary["noise"]["spec"], []).append(result)
     look, pictures = assign_strokes([result.summary["method"] for result in results]), {}
     for noise, runs in cases.items():
         title = f"Labels kept: {runs[0].summary['dataset']}, {noise or 'its own noise'}"
-        figure = roc.draw_methods(runs, look, title)
+        own = [run for run in runs if run not in comparison.judged]
+        figure = roc.draw_methods(own, look, title)
         if figure is not None:
             picture = Picture(f"roc-{slugify(noise or 'none')}", title, figure)
             pictures[noise] = f"{picture.name}.png"

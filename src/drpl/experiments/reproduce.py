@@ -5,14 +5,16 @@ from dataclasses import replace
 
 import torch
 
+from drpl.config.compose import default_preset
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, load
-from drpl.data.synthetic import SIZES, make_synthetic
+from drpl.data.synthetic import OUTSIDE, SIZES, make_synthetic
 from drpl.errors import ConfigError, DataError, did_you_mean
-from drpl.experiments.confusion import METHOD, learn_confusion
+from drpl.experiments.confusion import METHOD, NETWORKS, learn_confusion
 from drpl.experiments.grid import Cell, Comparison, Grid, presets_for, run_grid, settings_for
 from drpl.noise.spec import parse_spec
 from drpl.registry import METHODS
+from drpl.report import agreement
 from drpl.report.paper import TABLES, read_published
 from drpl.runs.display import duration
 from drpl.runs.dry_run import Speeds, dry_run
@@ -22,6 +24,9 @@ from drpl.runs.experiment import Execution
 ALIKE = ("nonuniform", "ood-nonuniform")  # noises that follow a confusion matrix
 OWN_FLIPS = ("cifar10", "cifar100")  # sets whose non-uniform noise needs none
 FOREIGN = ("ood", "ood-nonuniform")
+# What tables take besides the preset of their data: TS judges the networks of Figure 1.
+OVERLAYS = {"detection": ["figure1"], "webvision-google": ["inception"]}
+SIDES = {"webvision-google": 342}  # pixels, where not those of the data set
 ANY = "uniform:0.4"  # the time of a run hardly depends on its noise, but an oracle needs some
 
 # What the small grids run on, the first that is there: the classes set aside to be foreign, pixels
@@ -37,22 +42,27 @@ def plan_table(table: str, asked: Grid, *, mini: bool = False) -> list[Grid]:
     """The grids of a table, one for each of its data sets, or a single small one.
 
     The table decides on data, noises, methods and goal, and on presets where none are asked for.
-    Data may be asked for with a small grid only. Rows that this library lacks are left out.
+    Data may be asked for with a small grid only. Rows that this library lacks are left out; a row
+    of TS is one of the runs of cross-entropy, which it judges.
     """
     if table not in TABLES:
         raise ConfigError(f"the paper has no table {table!r}; {did_you_mean(table, TABLES)}")
     if asked.data and not mini:
         raise ConfigError("--data goes with --scale mini; the paper's scale has its own data")
     cells = [figure for figure in read_published() if figure.table == table]
-    grids = []
+    grids, sides = [], SIDES.get(table)
     for dataset in dict.fromkeys(figure.dataset for figure in cells):
         mine = [figure for figure in cells if figure.dataset == dataset]
+        rows = dict.fromkeys(figure.method for figure in mine)
+        trained = dict.fromkeys(agreement.METHOD if _is_detector(m) else m for m in rows)
         grid = replace(
             asked,
             data=dataset,
-            methods=[m for m in dict.fromkeys(figure.method for figure in mine) if m in METHODS],
+            methods=[method for method in trained if method in METHODS],
             noises=[*dict.fromkeys(None if f.noise == "none" else f.noise for f in mine)],
-            presets=asked.presets or [dataset],
+            presets=asked.presets or [default_preset(dataset), *OVERLAYS.get(table, [])],
+            agreement=any(map(_is_detector, rows)),
+            read_options=replace(asked.read_options, size=asked.read_options.size or sides),
             # Where the paper prints no accuracy, no final model is needed.
             goal="train" if any(figure.best is not None for figure in mine) else "detect",
         )
@@ -63,6 +73,11 @@ def plan_table(table: str, asked: Grid, *, mini: bool = False) -> list[Grid]:
         return [_shrink(grids[0], asked)]
     several = len(grids) > 1  # each has a folder of its own
     return [replace(grid, out=asked.out / str(grid.data)) for grid in grids] if several else grids
+
+
+def _is_detector(row: str) -> bool:
+    """Whether a row of a table is no method, but judges the runs of one."""
+    return row == agreement.DETECTOR
 
 
 def _shrink(grid: Grid, asked: Grid) -> Grid:
@@ -92,7 +107,7 @@ def find_mini_data(read_options: ReadOptions) -> str:
 def list_left_out(table: str) -> list[str]:
     """The rows of a table that are no methods of this library."""
     rows = dict.fromkeys(figure.method for figure in read_published() if figure.table == table)
-    return [name for name in rows if name not in METHODS]
+    return [name for name in rows if name not in METHODS and not _is_detector(name)]
 
 
 def _list_kinds(grid: Grid) -> set[str]:
@@ -112,7 +127,7 @@ def check_confusion(table: str, grids: Sequence[Grid]) -> None:
         raise ConfigError(
             f"table {table} has non-uniform noise, which needs to know which classes "
             f"look alike: make a confusion matrix with `drpl confusion {needy[0]} -o T.npz` "
-            "and give it with --confusion T.npz"
+            "and give it with --confusion T.npz, or give the authors' ConfMatrix.npy"
         )
 
 
@@ -164,9 +179,29 @@ def forecast(grids: Sequence[Grid]) -> Iterator[str]:
             cells, seconds = cells + count, seconds + count * one
             hours = one / 3600
             yield f"  {method:<14}{count:>8}{hours:>16.3f}{count * hours * threads:>12.1f}"
+        if _lacks_confusion(grid):
+            # Whole trainings, not the short ones of Figure 1.
+            whole = replace(clean, presets=[name for name in grid.presets if name != "figure1"])
+            one = dry_run(whole.build_experiment(Cell(None, METHOD, 1)), execution, speeds).seconds
+            one *= _count_confusion_images(data) / len(data.train)
+            seconds, hours = seconds + NETWORKS * one, one / 3600
+            total = NETWORKS * hours * threads
+            yield f"  {'confusion':<14}{NETWORKS:>8}{hours:>16.3f}{total:>12.1f}"
+            yield (
+                f"confusion is a matrix of {grid.data}'s classes, outside ones too, which its "
+                f"non-uniform noise needs: {NETWORKS} networks of {METHOD} by `drpl confusion "
+                f"{grid.data}`, which is not the paper's; nothing is trained where --confusion "
+                "names a file, as the authors' ConfMatrix.npy"
+            )
     yield f"{'all':<16}{cells:>8}{'':>16}{seconds / 3600 * threads:>12.1f}"
     where = "one GPU" if gpu else f"{threads} of this machine's cores"
     yield f"{duration(seconds)} on {where}, estimated from a few steps here and now"
+
+
+def _count_confusion_images(data: DatasetSplits) -> int:
+    """Images that a network for the confusion matrix learns from: see `confusion.make_task`."""
+    outside = OUTSIDE.get(data.name, 0) if data.outside is None else len(data.outside)
+    return len(data.train) // (1 if data.test else 2) + outside // 2
 
 
 def _load_or_imitate(grid: Grid) -> tuple[DatasetSplits, str | None]:

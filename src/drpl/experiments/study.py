@@ -42,6 +42,7 @@ from drpl.runs.folder import Result
 METHODS = ("cross_entropy", "mixup", "drpl")
 TRACK = 3  # epochs between looks at every loss
 PROBED = 2000  # images of each part of the target: enough to tell networks apart
+PROBED_CLASSES = 25  # of those outside, as many as the paper's probes have
 SEPARATES = (
     "AUROC of the loss against the given label, wrong labels being those to find: that of "
     "cross-entropy, and those of DRPL after relabelling (stage 1), after learning from the first "
@@ -101,6 +102,7 @@ def study(
     seeds: Iterable[int] = (1,),
     out: Path | str,
     target: str | DatasetSplits | None = None,
+    probe_images: int = PROBED,
     ood: AnyData | None = None,
     read_options: ReadOptions | None = None,
     confusion: Path | str | None = None,
@@ -116,7 +118,8 @@ def study(
     """Train what is missing of a grid, and make every table, figure, map, probe and the page of it.
 
     The grid is that of `compare`; either reuses the other's runs. Networks are probed on `target`,
-    or else on the classes outside of the data. Call it again with the same arguments to continue
+    or else on the first 25 classes outside of the data, by `probe_images` of each part (0: all).
+    Call it again with the same arguments to continue
     where it stopped, or with more noises to add to it.
     """
     grid = make_grid(locals())
@@ -124,7 +127,7 @@ def study(
     if not comparison.results:
         return Study(comparison, ("no run was finished, so there is nothing to show",))
     parts = _Parts(comparison, quiet)
-    _make_parts(parts, grid, target)
+    _make_parts(parts, grid, target, probe_images)
     return Study(comparison, tuple(parts.notes))
 
 
@@ -168,7 +171,7 @@ class _Parts:
         return [self.folder / file for file in part["files"]]
 
 
-def _make_parts(parts: _Parts, grid: Grid, target: str | DatasetSplits | None) -> None:
+def _make_parts(parts: _Parts, grid: Grid, target: str | DatasetSplits | None, probed: int) -> None:
     """Make all that can be seen of a grid's runs."""
     runs, folder = parts.runs, parts.folder
     separation = measure_separation(runs)
@@ -186,8 +189,10 @@ def _make_parts(parts: _Parts, grid: Grid, target: str | DatasetSplits | None) -
             if files := parts.make(name, _look, [first], grid, folder / name):
                 pictures[format_run(first)] = files[0].with_suffix(".svg")
     own = grid.data.outside if isinstance(grid.data, DatasetSplits) else None
-    about = [*map(_identify, (target, grid.ood, own)), grid.read_options.outside]
-    probes = parts.make("probes", _probe, runs, grid, target, folder / "probes", of=(about,))
+    about = [*map(_identify, (target, grid.ood, own)), grid.read_options.outside, probed]
+    probes = parts.make(
+        "probes", _probe, runs, grid, target, probed, folder / "probes", of=(about,)
+    )
     sections = _make_sections(separation, pictures, probes, parts.notes)
     parts.make("report.html", _write_page, runs, folder / "report.html", sections, of=(sections,))
 
@@ -262,25 +267,35 @@ def _look(runs: Sequence[Result], grid: Grid, folder: Path) -> Made:
 
 
 def _probe(
-    runs: Sequence[Result], grid: Grid, target: str | DatasetSplits | None, folder: Path
+    runs: Sequence[Result],
+    grid: Grid,
+    target: str | DatasetSplits | None,
+    images: int,
+    folder: Path,
 ) -> Made:
     """Linear probes on the target, or on the classes outside of what the runs were trained on."""
     asked = grid.read_options
     read_options = ReadOptions(data_dir=asked.data_dir, download=asked.download)
     target = _splits_of_outside(grid.load_data()) if target is None else target
     folders = [run.folder for run in runs]
-    found = probe(folders, target, limit=PROBED, read_options=read_options, out=folder)
+    found = probe(folders, target, limit=images or None, read_options=read_options, out=folder)
     return [folder / f"probes.{ending}" for ending in ENDINGS], found.notes
 
 
 def _splits_of_outside(data: DatasetSplits) -> DatasetSplits:
-    """The classes outside as a data set of their own."""
+    """The first of the classes outside as a data set of their own.
+
+    Of the paper's ImageNet these are the 25 that follow its 100 in the permutation of all.
+    """
     if data.outside is None:
         raise ConfigError(
             "the data have no classes outside; set some aside with --outside, or name other data "
             "with --target"
         )
-    return replace(data, name=f"{data.name}, outside", train=data.outside, test=None, outside=None)
+    train = data.outside
+    if len(train.classes) > PROBED_CLASSES:
+        train = train.select_classes(train.classes[:PROBED_CLASSES])
+    return replace(data, name=f"{data.name}, outside", train=train, test=None, outside=None)
 
 
 def _make_sections(

@@ -50,6 +50,10 @@ class Pencil(Stage):
         super().__init__(net, labels=labels.clone(), y=config.certainty * one_hot(labels, classes))
         self.config = config
 
+    def list_taught(self) -> Tensor:
+        """The most probable class of each sample's label logits. [N]"""
+        return self.y.argmax(1)
+
     def epoch(self, feed: Feed) -> Steps:
         """One pass; in the second phase every label moves once."""
         if self.config.learn_from <= feed.epoch <= self.config.learn_until:

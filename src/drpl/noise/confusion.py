@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drpl.data.dataset import DatasetSplits
 from drpl.errors import ConfigError, DataError
 from drpl.files import load_arrays, write_arrays
 from drpl.noise.transition import transition_matrix
 
 SMOOTHING = 1e-5  # the authors add it to every entry, so that no class is out of reach
+
+Numbering = Literal["files", "wordnet"]  # of classes without names, see `name_classes`
 
 
 @dataclass(frozen=True)
@@ -46,18 +50,54 @@ class Confusion:
         write_arrays(path, {"matrix": self.matrix.numpy(), "classes": np.array(self.classes)})
 
 
-def read_confusion(path: Path) -> Confusion:
-    """A confusion matrix that `drpl confusion` has written."""
+def read_confusion(path: Path, data: DatasetSplits, numbering: Numbering = "files") -> Confusion:
+    """A confusion matrix for these data from a file, as its numbers are.
+
+    That is what `drpl confusion` has written, or a plain array without names of classes, such as
+    the authors' `ConfMatrix.npy`: its classes are then numbered as `name_classes` says.
+    """
     try:
         content = load_arrays(path)
-        matrix, names = content["matrix"].astype(np.float64), content["classes"]
-        if matrix.ndim != 2 or names.ndim != 1 or not len(names):
+        matrix = content["x" if "x" in content else "matrix"].astype(np.float64)
+        named = [str(name) for name in content["classes"]] if "classes" in content else None
+        if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix):
             raise ValueError(f"its matrix has the shape {matrix.shape}")
+        names = name_classes(named or len(matrix), data, numbering)
     except Exception as error:  # a damaged file makes its readers raise almost anything
         raise ConfigError(
             f"cannot read a confusion matrix from {path}: {error}; make one with `drpl confusion`"
         ) from error
-    return Confusion(torch.from_numpy(matrix), tuple(map(str, names)))
+    return Confusion(torch.from_numpy(matrix), names)
+
+
+def name_classes(
+    found: Sequence[str] | int, data: DatasetSplits, numbering: Numbering = "files"
+) -> tuple[str, ...]:
+    """The data set's own names for the classes of a file: for its names, or for as many numbers.
+
+    A name that is a WordNet id becomes that of its class. Numbers are those of the data set's files
+    (ImageNet32: the order of the development kit), or, with `wordnet`, places in the sorted WordNet
+    ids, which most networks trained on ImageNet have. Other data number their own classes, then
+    those outside.
+    """
+    listed, own = data.catalogue, data.train.classes
+    if not isinstance(found, int):
+        own_name = {one.wnid: one.name for one in listed if one.wnid}
+        return tuple(own_name.get(name, name) for name in found)
+    if numbering == "wordnet":
+        if not listed or not all(one.wnid for one in listed):
+            raise DataError(f"{data.name} does not say which WordNet ids its classes have")
+        listed = tuple(sorted(listed, key=lambda one: one.wnid))
+    both = own + (data.outside.classes if data.outside else ())
+    known = [tuple(one.name for one in listed), *([] if listed else [both]), own]
+    for names in known:
+        if len(names) == found:
+            return names
+    counts = " or ".join(str(count) for count in dict.fromkeys(map(len, known)) if count)
+    raise DataError(
+        f"its {found} classes have no names, and {data.name} has {counts}; add an array `classes` "
+        "with their names or WordNet ids"
+    )
 
 
 def count_confusion(probs: Tensor, labels: Tensor, classes: Sequence[str]) -> Confusion:

@@ -71,7 +71,7 @@ def corrupt(
     `confusion` is the file of a confusion matrix, which some noises need.
     """
     if noise is not None:
-        lookalikes = read_confusion(Path(confusion)) if confusion else None
+        lookalikes = read_confusion(Path(confusion), data) if confusion else None
         noisy, manifest = inject(data, noise, seed, lookalikes)
         return replace(data, train=noisy), manifest
     truth = data.train.truth

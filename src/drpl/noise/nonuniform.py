@@ -6,15 +6,19 @@ import torch
 from torch import Tensor
 
 from drpl.data.dataset import Dataset
+from drpl.errors import ConfigError
 from drpl.noise.kind import Noise, NoiseContext, check_rate
 from drpl.noise.official import draw_official_categorical, draw_official_first
 from drpl.noise.transition import make_transition_noise
 
-# PENCIL's protocol, which the paper cites: cat and dog change places (the paper's list has
-# cat to dog only, the released code both).
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 MOVES = {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
-FLIPS = {name: MOVES.get(name, name) for name in CIFAR10}
+# Five is PENCIL's protocol, which the paper cites and the released code follows: cat and dog
+# change places. The paper's own list has four: no dog becomes a cat.
+FLIPS = {
+    "five": {name: MOVES.get(name, name) for name in CIFAR10},
+    "four": {name: name if name == "dog" else MOVES.get(name, name) for name in CIFAR10},
+}
 
 # CIFAR-100's superclasses. Within each the fine classes stand in the order of their numbers,
 # which are not neighbours: loss correction's released blocks 0-4, 5-9 ... mix superclasses.
@@ -47,16 +51,21 @@ FOLLOWING = {  # the next fine class within the superclass, the first after the 
 }
 
 
-def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Noise:
+def nonuniform(
+    rate: float, around: NoiseContext, scheme: str = "paper", flips: str = "five"
+) -> Noise:
     """A share of each class that has look-alikes gets the label of one of them.
 
-    CIFAR-10 and CIFAR-100 have fixed ones; any other set follows its confusion matrix.
+    CIFAR-10 and CIFAR-100 have fixed ones; any other set follows its confusion matrix. On CIFAR-10
+    `flips` is five, as in the released code, or four, as in the paper's text.
     """
     check_rate(rate)
+    if flips not in FLIPS:
+        raise ConfigError(f"unknown flips {flips!r}; known are {', '.join(FLIPS)}")
 
     def table(dataset: Dataset) -> Tensor:
         """1 - r stays and r moves, in the classes that have a move. [C, C]"""
-        moves = find_flips(dataset.classes)
+        moves = find_flips(dataset.classes, flips)
         if moves is None:
             confusion = around.require_confusion("nonuniform", "DATA")
             # The diagonal goes before rows are normalised, or less than r would move.
@@ -76,10 +85,12 @@ def nonuniform(rate: float, around: NoiseContext, scheme: str = "paper") -> Nois
     return make_transition_noise(table, official, scheme)
 
 
-def find_flips(classes: Sequence[str]) -> dict[int, int] | None:
+def find_flips(classes: Sequence[str], flips: str = "five") -> dict[int, int] | None:
     """Which class is taken for which, if the classes are those of CIFAR-10 or CIFAR-100."""
     names = [name.lower().replace(" ", "_") for name in classes]
-    for moves in (FLIPS, FOLLOWING):
+    if flips != "five" and set(names) != {*CIFAR10}:
+        raise ConfigError(f"flips={flips} is a variant of CIFAR-10's noise; leave it out here")
+    for moves in (FLIPS[flips], FOLLOWING):
         if len(names) == len(moves) and set(names) == moves.keys():
             return {names.index(a): names.index(b) for a, b in moves.items() if a != b}
     return None

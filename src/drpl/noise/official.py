@@ -14,16 +14,23 @@ from drpl.data.dataset import Dataset
 SEED = 42  # the authors' data set seed; their draws know no other
 
 
-def _draw_order(rate: float, samples: int, draw: RandomState) -> NDArray[Any]:
-    """The authors' choice of samples: the first int(N r) of a permutation."""
-    return draw.permutation(samples)[: int(samples * round(rate, 12))]
+def _list_rows(dataset: Dataset) -> NDArray[Any]:
+    """The rows of the data set in the order of the authors' lists."""
+    order = dataset.official_order
+    return np.arange(len(dataset)) if order is None else order.numpy()
+
+
+def _draw_rows(rate: float, dataset: Dataset, draw: RandomState) -> NDArray[Any]:
+    """The authors' choice of samples: the first int(N r) of a permutation of their list."""
+    samples = len(dataset)
+    return _list_rows(dataset)[draw.permutation(samples)[: int(samples * round(rate, 12))]]
 
 
 def _redraw(dataset: Dataset, rate: float, pick: Callable[[RandomState, int], int]) -> Tensor:
     """The labels, with another picked by its old one for each sample of the authors' choice."""
     draw = RandomState(SEED)
     given = dataset.labels.numpy().copy()
-    for i in _draw_order(rate, len(given), draw):
+    for i in _draw_rows(rate, dataset, draw):
         given[i] = pick(draw, given[i])
     return torch.from_numpy(given)
 
@@ -56,9 +63,9 @@ def draw_official_categorical(dataset: Dataset, table: Tensor) -> Tensor:
 def draw_official_outside(dataset: Dataset, outside: Dataset, rate: float) -> tuple[Tensor, Tensor]:
     """Which samples are replaced by which outside images: the first of two permutations."""
     draw = RandomState(SEED)
-    rows = _draw_order(rate, len(dataset), draw)
+    rows = _draw_rows(rate, dataset, draw)
     images = draw.permutation(len(outside))[np.arange(len(rows)) % len(outside)]
-    return torch.from_numpy(rows), torch.from_numpy(images)
+    return torch.from_numpy(rows), torch.from_numpy(_list_rows(outside)[images])
 
 
 def draw_official_alike(
@@ -69,9 +76,10 @@ def draw_official_alike(
     Each class gives its shuffled images in turn; theirs fails after the last, ours begins anew.
     """
     draw = RandomState(SEED)
-    rows = _draw_order(rate, len(dataset), draw)
-    labels, classes = outside.labels.numpy(), len(outside.classes)
-    members = [np.flatnonzero(labels == c) for c in range(classes)]
+    rows = _draw_rows(rate, dataset, draw)
+    listed, classes = _list_rows(outside), len(outside.classes)
+    labels = outside.labels.numpy()[listed]
+    members = [listed[labels == c] for c in range(classes)]
     for own in members:
         draw.shuffle(own)
     images, used = np.zeros(len(rows), dtype=np.int64), [0] * classes

@@ -19,11 +19,24 @@ from drpl.report.load import (
     read_document,
     read_wrong,
 )
-from drpl.report.style import BESIDE, INK, PAPER, ROLES, Strokes, add_legend, make_panels
+from drpl.report.style import (
+    BESIDE,
+    COLOURS,
+    INK,
+    PAPER,
+    ROLES,
+    Strokes,
+    add_legend,
+    make_panels,
+)
 from drpl.runs.folder import Result
 
 NAMES = {"clean": "clean", "noisy": "noisy", "either": "all samples"}
 BANDS = ((10, 90, 0.16), (25, 75, 0.28))  # percentiles and how dark between them
+TRAINED = {  # columns of the history that are training accuracies: what they are by, how drawn
+    "train_accuracy": ("by the given labels", COLOURS[2], "-"),
+    "target_accuracy": ("by what was taught", COLOURS[3], "--"),
+}
 MOST = 20_000  # samples of a stage that the bands are taken from, evenly
 
 
@@ -73,6 +86,41 @@ def _count_before_last_stage(run: Result) -> int:
     return sum(row["stage"] != last for row in run.history)
 
 
+def draw_training(runs: Sequence[Result], _: Strokes, title: str) -> Figure | None:
+    """Training accuracy over epochs, a panel for each stage, mean over seeds.
+
+    Once by the given labels, once by what the stage was taught, pseudo-labels too. None where no
+    run recorded it, as before version 0.2 none did.
+    """
+    stages = [
+        (method, stage, [[row for row in run.history if row["stage"] == stage] for run in seeds])
+        for method, seeds in group_by_method(runs).items()
+        for stage in dict.fromkeys(row["stage"] for row in seeds[0].history)
+        if any(row.get("train_accuracy") is not None for row in seeds[0].history)
+    ]
+    if not stages:
+        return None
+    columns = 4 if len(stages) > 6 else 3
+    figure, panels = make_panels(
+        *(len(stages), title, "epoch of the stage", "training accuracy (%)"),
+        columns=columns,
+        size=(2.6, 1.9),
+    )
+    for axes, (method, stage, seeds) in zip(panels, stages, strict=True):
+        for key, (label, colour, dashes) in TRAINED.items():
+            curve = pd.DataFrame([[row.get(key) for row in rows] for rows in seeds], dtype=float)
+            epochs = np.arange(1, curve.shape[1] + 1)
+            axes.plot(epochs, curve.mean().to_numpy(), color=colour, ls=dashes, label=label)
+        axes.set_title(_name_panel(method, stage), fontsize=9)
+    add_legend(figure)
+    return figure
+
+
+def _name_panel(method: str, stage: str) -> str:
+    """The method, and its stage where it has several."""
+    return method if stage == "train" else f"{method}, {stage}"
+
+
 def draw_losses(runs: Sequence[Result], _: Strokes, title: str) -> Figure | None:
     """Median and quantiles of clean and noisy samples' losses, a panel for each stage.
 
@@ -96,7 +144,7 @@ def draw_losses(runs: Sequence[Result], _: Strokes, title: str) -> Figure | None
         if isinstance(settings, dict) and "begin" in settings:
             label = "then labels are replaced"
             axes.axvline(settings["begin"], color=INK, ls=":", lw=1, label=label)
-        axes.set_title(method if stage == "train" else f"{method}, {stage}", fontsize=9)
+        axes.set_title(_name_panel(method, stage), fontsize=9)
         axes.set_ylim(bottom=0)
     add_legend(figure)
     return figure

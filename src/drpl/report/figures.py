@@ -23,6 +23,7 @@ class FigureSpec(NamedTuple):
 
 CASE_FIGURES = {  # by how their files are called; page.html has their captions
     "accuracy": FigureSpec("Test accuracy", "Accuracy over epochs", curves.draw_accuracy),
+    "training": FigureSpec("Training accuracy", "Training accuracy", curves.draw_training),
     "roc": FigureSpec("Labels kept", "Which labels are kept", roc.draw_methods),
     "losses": FigureSpec("Losses over epochs", "Losses over epochs", curves.draw_losses),
 }

@@ -1,4 +1,7 @@
-"""The figures that the paper prints, as data. They are its authors' single runs."""
+"""The figures that the paper prints, as data. They are its authors' single runs.
+
+Most are cells of its tables; those that stand in its text only say so in their note.
+"""
 
 import csv
 from dataclasses import dataclass
@@ -15,9 +18,10 @@ TABLES = {
     "cifar10": "CIFAR-10: accuracy of nine methods under two noises at seven rates",
     "cifar100": "CIFAR-100: the same",
     "webvision": "WebVision, first 50 classes: accuracy of ten methods under real noise",
+    "webvision-google": "WebVision, Google's images, Inception-ResNet-v2: from the text",
     "oracles": "ImageNet32/64: two methods that know the truth",
 }
-VALUES = ("best", "last", "tpr", "fpr")
+VALUES = ("best", "last", "tpr", "fpr", "flagged")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class PaperFigure:
     last: float | None
     tpr: float | None
     fpr: float | None
+    flagged: float | None  # share of the samples that are detected as noisy
     note: str  # what is doubtful about it
 
 

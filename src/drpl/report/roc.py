@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from drpl.files import explain_read_errors
+from drpl.report.agreement import DETECTOR, judge_by_agreement
 from drpl.report.load import group_by_method, read_samples, read_split
 from drpl.report.style import (
     BESIDE,
@@ -33,8 +34,9 @@ AXES = ("noisy labels kept by mistake, share (FPR)", "clean labels kept, share (
 def draw_methods(runs: Sequence[Result], strokes: Strokes, title: str) -> Figure | None:
     """A curve a method under one noise, and a thin one for each earlier stage.
 
-    Curves are means over seeds; stars are the decisions that the method takes, one a seed. None
-    where the truth is not known, or all labels are right.
+    Curves are means over seeds; stars are the decisions that the method takes, one a seed. The
+    networks of cross-entropy have a second curve: the paper's detector TS. None where the truth is
+    not known, or all labels are right.
     """
     methods = group_by_method([run for run in runs if _has_auroc(run)])
     if not methods:
@@ -43,6 +45,7 @@ def draw_methods(runs: Sequence[Result], strokes: Strokes, title: str) -> Figure
     _draw_diagonal(axes)
     for method, seeds in methods.items():
         _draw_method(axes, seeds, method, *strokes[method])
+        _draw_agreement(axes, seeds, method, strokes[method][0])
     axes.plot([], [], "*", color=EITHER, ms=11, mec=PAPER, label="what the method decides")
     add_legend(figure, **BESIDE)
     entries = len(axes.get_legend_handles_labels()[0])
@@ -80,6 +83,19 @@ def _draw_method(
     label = f"{method}{last} (AUROC {area:.3f})"
     axes.plot(*curve, color=colour, lw=1.7, ls=dashes, label=label)
     _draw_stars(axes, seeds, colour)
+
+
+def _draw_agreement(axes: Axes, seeds: Sequence[Result], method: str, colour: str) -> None:
+    """The curve of TS, where it judges the runs of this method."""
+    judged = [one for run in seeds if (one := judge_by_agreement(run))]
+    if not judged:
+        return
+    results = [one.result for one in judged]
+    area = np.mean([(one.detection or {})["auroc"] for one in results])
+    label = f"{DETECTOR} (TS) on {method} (AUROC {area:.3f})"
+    curve = average_curves([compute_curve(one.scores, one.wrong) for one in judged])
+    axes.plot(*curve, color=colour, lw=1.3, ls=(0, (1, 1)), label=label)
+    _draw_stars(axes, results, colour)
 
 
 def _draw_stars(axes: Axes, runs: Sequence[Result], colour: str, label: str | None = None) -> None:

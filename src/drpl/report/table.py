@@ -130,6 +130,7 @@ def tabulate_methods(runs: Sequence[Result]) -> str:
     figures = _find_paper_figures(runs)
     accuracy = any(figure.best is not None for figure in figures)
     detection = any(figure.tpr is not None for figure in figures)
+    flagged = any(figure.flagged is not None for figure in figures)
     lines = []
     for method, mine in group_by_method(runs).items():
         theirs = [figure for figure in figures if figure.method == method]
@@ -138,6 +139,12 @@ def tabulate_methods(runs: Sequence[Result]) -> str:
             line[f"{key} (%)"] = format_spread([run.accuracy[key] for run in mine], 2)
         if accuracy:
             line |= {f"paper {key}": _quote(theirs, key) for key in ("last", "best")}
+        if flagged:
+            shares = [run.summary["flagged"] / run.summary["samples"] for run in mine]
+            line |= {
+                "flagged": format_spread(shares, 4),
+                "paper flagged": _quote(theirs, "flagged"),
+            }
         for key in FOUND:
             line[key.upper()] = format_spread([(run.detection or {}).get(key) for run in mine], 4)
         if detection:

@@ -79,7 +79,10 @@ class FolderDriver:
         best, tracked, means = begun.best, self._tracked[name], self._means[name]
         every, began = self._execution.track_every, time.monotonic()
         open_feed = partial(make_feed, Feed, self._context, name, schedule.batch_size)
-        for epoch in fit(stage, open_feed, schedule, optimizer, begun.epoch):
+        precise = self._context.full_precision
+        for epoch in fit(
+            stage, open_feed, schedule, optimizer, begun.epoch, full_precision=precise
+        ):
             last = epoch.number == schedule.epochs
             means.add(epoch.number, epoch.predictions)
             if every > 0 and epoch.number % every == 0 and not last:
@@ -91,7 +94,8 @@ class FolderDriver:
                 stage.load_state_dict(best[1])
                 best = None
             now = time.monotonic()
-            self._note(epoch.to_row(name, accuracy, now - began), shown)
+            row = epoch.to_row(name, self._context.labels, accuracy, now - began)
+            self._note(row, shown)
             if rank() == 0 and (last or self._timer.is_due()):
                 state = None if last else optimizer.state_dict()
                 rows = torch.stack(tracked) if tracked else begun.tracked

@@ -105,7 +105,13 @@ class DryRunDriver:
             feed = make_feed(ShortFeed, context, name, batch, schedule.epochs)
             feed.classes, feed.steps, feed.seconds = context.classes, steps, seconds
             moments[:] = [self._now()]
-            train_epoch(stage, feed, optimizer, lambda _: moments.append(self._now()))
+            train_epoch(
+                stage,
+                feed,
+                optimizer,
+                lambda _: moments.append(self._now()),
+                full_precision=context.full_precision,
+            )
             return feed
 
         feed = train(1, 0)  # warms up, and shows how many images the passes have

@@ -16,7 +16,7 @@ from drpl.data.dataset import Dataset, Origin
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, first_succeeded, processes, rank, world
 from drpl.errors import ConfigError, RunError, StorageError
-from drpl.files import check_apart, lock_folder, read_arrays, write_atomic, write_json
+from drpl.files import check_apart, digest, lock_folder, read_arrays, write_atomic, write_json
 from drpl.networks.build import Builder
 from drpl.registry import DATASETS
 from drpl.runs import model
@@ -215,6 +215,7 @@ def _trace(experiment: Experiment, execution: Execution, device: torch.device) -
         "command": shlex.join(["drpl", *sys.argv[1:]]) if called else None,
         "data": origin and _trace_data(origin),
         "confusion": confusion and str(confusion.resolve()),
+        "confusion_digest": confusion and digest(confusion.read_bytes()),
     }
 
 

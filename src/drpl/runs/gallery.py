@@ -14,9 +14,10 @@ from PIL import Image
 
 from drpl.files import write_arrays
 
-MOST = 300  # images in all
+CLASSES = 50  # in the gallery by class, as many as the paper's part of WebVision has
 ROW = 12  # images of a gallery that is not by class
 PER_CLASS = 5  # detected noisy images of a class, beside a clean one
+MOST = CLASSES * (PER_CLASS + 1) + 3 * ROW  # images in all
 SIDE = 64  # pixels of the longer side
 
 Table = Mapping[str, NDArray[Any]]  # as in samples.npz
@@ -52,9 +53,8 @@ def select_images(table: Table, p_noisy: Sequence[NDArray[Any]], classes: int) -
     confidence, noise, loss = table["confidence"], table["p_noisy"], table["loss"]
     agrees = table["suggested"] == given
     dispute = np.ptp(p_noisy, axis=0) if len(p_noisy) > 1 else -np.abs(noise - 0.5)
-    room = (MOST - 3 * ROW) // (PER_CLASS + 1)
     counts = np.bincount(given[flagged], minlength=classes)
-    busiest = np.argsort(-counts, kind="stable")[:room]
+    busiest = np.argsort(-counts, kind="stable")[:CLASSES]
     by_class = []
     for c in sorted(busiest[counts[busiest] > 0].tolist()):
         mine = given == c

@@ -103,6 +103,7 @@ class ProvenanceRecord(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     data: DataRecord | None = None
     confusion: str | None = None
+    confusion_digest: str | None = None
 
 
 class EncodingRecord(Record):
@@ -145,6 +146,8 @@ class EpochRecord(Record):
     rate: float
     terms: dict[str, float]
     accuracy: FiniteFloat | None
+    train_accuracy: FiniteFloat | None = None
+    target_accuracy: FiniteFloat | None = None
     images: Annotated[int, Field(ge=0)]
     seconds: Annotated[FiniteFloat, Field(ge=0)]
 

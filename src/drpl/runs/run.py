@@ -50,6 +50,7 @@ class Context:
     frozen: int
     seed: int
     device: torch.device
+    full_precision: bool = False
 
     @classmethod
     def build(cls, experiment: Experiment, device: torch.device) -> "Context":
@@ -82,6 +83,7 @@ class Context:
             config.frozen,
             experiment.seed,
             device,
+            config.full_precision,
         )
 
     def measure_accuracy(self, net: nn.Module) -> float | None:

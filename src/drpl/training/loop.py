@@ -14,6 +14,7 @@ from drpl.randomness import derive
 from drpl.training.feed import EpochPredictions, Feed
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Terms
+from drpl.training.tables import split_rows
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,20 @@ class Epoch:
     terms: dict[str, float]  # mean over the epoch's steps
     images: int  # shown to a network
     predictions: EpochPredictions = field(repr=False)
+    target_accuracy: float | None = None  # percent of the samples seen as what they were taught
 
-    def to_row(self, stage: str, accuracy: float | None, seconds: float) -> dict[str, Any]:
-        """Its line in the history."""
+    def to_row(
+        self, stage: str, labels: Tensor, accuracy: float | None, seconds: float
+    ) -> dict[str, Any]:
+        """Its line in the history; `labels` are the given ones, `accuracy` is that of the test."""
         return {
             "stage": stage,
             "epoch": self.number,
             "rate": self.lr,
             "terms": self.terms,
             "accuracy": accuracy,
+            "train_accuracy": measure_agreement(self.predictions, labels),
+            "target_accuracy": self.target_accuracy,
             "images": self.images,
             "seconds": round(seconds, 3),
         }
@@ -45,30 +51,57 @@ def fit(
     schedule: Schedule,
     optimizer: optim.Optimizer,
     done: int = 0,
+    *,
+    full_precision: bool = False,
 ) -> Iterator[Epoch]:
     """Train `stage`, yielding after every epoch; `done` epochs lie behind it already."""
     for number in range(done + 1, schedule.epochs + 1):
         lr = optimizer.param_groups[0]["lr"] = schedule.lr_at(number)
         feed, means = open_feed(number), _Means()
-        train_epoch(stage, feed, optimizer, means.add)
+        taught = stage.list_taught()  # before the epoch, which may end with other targets
+        train_epoch(stage, feed, optimizer, means.add, full_precision=full_precision)
         terms = means.check_finite(stage, number)
-        yield Epoch(number, lr, terms, feed.served, feed.predictions)
+        agreement = None if taught is None else measure_agreement(feed.predictions, taught)
+        yield Epoch(number, lr, terms, feed.served, feed.predictions, agreement)
+
+
+def measure_agreement(found: EpochPredictions, labels: Tensor) -> float | None:
+    """Percent of the samples that an epoch saw as these labels [N], those without one (-1) aside.
+
+    None if it recorded no prediction.
+    """
+    labels = labels.to(found.visited.device)
+    counted, right = found.visited & (labels >= 0), 0
+    if not bool(counted.any()) or not found.probs.shape[1]:
+        return None
+    for rows in split_rows(len(labels), found.probs):
+        agrees = found.probs[rows].argmax(1).to(labels) == labels[rows]
+        right += int((agrees & counted[rows]).sum())
+    return 100 * right / int(counted.sum())
 
 
 def train_epoch(
-    stage: Stage, feed: Feed, optimizer: optim.Optimizer, on_step: Callable[[Terms], None]
+    stage: Stage,
+    feed: Feed,
+    optimizer: optim.Optimizer,
+    on_step: Callable[[Terms], None],
+    *,
+    full_precision: bool = False,
 ) -> None:
     """Take every step that the stage asks for; the dry run drives this over a shortened feed."""
     torch.manual_seed(derive(*feed.key, rank()))  # dropout and the like
     stage.train()
-    kind = feed.device.type
-    # Only on GPUs with hardware for it; on CPUs it is slower, or not there at all.
-    fast = kind == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    with torch.autocast(kind, torch.bfloat16, enabled=fast):
+    fast = not full_precision and suits_bfloat16(feed.device)
+    with torch.autocast(feed.device.type, torch.bfloat16, enabled=fast):
         for terms in stage.epoch(feed):
             step(stage, terms, optimizer)
             on_step(terms)
     agree_on_batchnorm(stage)
+
+
+def suits_bfloat16(device: torch.device) -> bool:
+    """Only GPUs with hardware for it; on CPUs it is slower, or not there at all."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def step(stage: Stage, terms: Terms, optimizer: optim.Optimizer) -> None:

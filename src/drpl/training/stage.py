@@ -36,6 +36,21 @@ class Stage(nn.Module):
         """
         raise NotImplementedError
 
+    def list_taught(self) -> Tensor | None:
+        """The class that each sample is taught now [N]; None if a stage has no table of targets.
+
+        By default it is the most probable one of the buffer `targets` [N, C], and -1 where all are
+        alike.
+        """
+        targets = self._buffers.get("targets")
+        if targets is None:
+            return None
+        taught = torch.empty(len(targets), dtype=torch.int64, device=targets.device)
+        for rows in split_rows(len(targets), targets):
+            (highest, top), lowest = targets[rows].max(1), targets[rows].amin(1)
+            taught[rows] = torch.where(highest > lowest, top, -1)
+        return taught
+
     def classify(self, feed: Feed, x: Tensor, i: Tensor, net: nn.Module | None = None) -> Tensor:
         """The logits of the stage's network, or of one of several, for a batch. [B, C]
 

@@ -21,6 +21,10 @@ def test_the_papers_classes_of_imagenet() -> None:
     assert (len(inside), len(outside), len({*inside, *outside})) == (100, 900, 1000)
     assert len(choose_classes("seed=7,classes=50")[0]) == 50
     assert choose_classes("classes=100,seed=42")[0] == inside
+    probed, rest = choose_classes("skip=100,classes=25")  # other classes, to probe networks on
+    assert [label - 1 for label in probed[:5]] == [716, 351, 936, 256, 635]
+    assert (probed, len(rest)) == (outside[:25], 975)
+    assert not {*probed} & {*inside, *rest}
 
 
 def test_imagenet_by_name(tmp_path: Path) -> None:
@@ -40,6 +44,9 @@ def test_imagenet_by_name(tmp_path: Path) -> None:
     assert data.train.images.shape == (3, 8, 8)
     assert any(name.endswith(")") for name in data.outside.classes)  # two of one name
     assert default_preset(data.name) == "imagenet32"
+    assert [len(data.catalogue), data.catalogue[inside[0] - 1].wnid] == [1000, f"n{inside[0]:08}"]
+    assert data.catalogue[inside[0] - 1].name == data.train.classes[0]
+    assert data.catalogue[outside[1] - 1].name == data.outside.classes[1]
     (tmp_path / "mine.txt").write_text(f"{inside[2]}\n{inside[0]}, {outside[1]}\n")
     own = load(f"imagenet32:ids={tmp_path / 'mine.txt'}", ReadOptions(data_dir=tmp_path))
     assert own.train.labels[:3].tolist() == [1, 0, 2]

@@ -1,17 +1,20 @@
 """ImageNet32 and ImageNet64: some classes to tell apart, the others as images from outside.
 
 Variants: `seed=S,classes=K` takes the first K of numpy's legacy permutation of the 1,000 classes
-(the paper: 42 and 100), `ids=FILE` the labels in a text file, numbered from 1 as in the batches.
+(the paper: 42 and 100), `skip=N` leaves out its first N before (25 after the paper's 100, to probe
+its networks on: `skip=100,classes=25`), `ids=FILE` takes the labels in a text file, numbered from 1
+as in the batches.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from drpl.data.dataset import Dataset, DatasetSplits, in_memory
+from drpl.data.dataset import Dataset, DatasetSplits, ListedClass, in_memory
 from drpl.data.safe_pickle import join_batches, list_batches, read_batch
 from drpl.data.sources import ReadOptions
 from drpl.data.wordnet import Term, class_names, parse_whole, read_lines, read_map, read_roles
@@ -20,7 +23,7 @@ from drpl.errors import DataError, did_you_mean
 SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 BATCHES = 10
 ALL = 1000  # classes of ImageNet
-PAPER = {"seed": 42, "classes": 100}
+PAPER = {"seed": 42, "classes": 100, "skip": 0}
 
 
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
@@ -34,7 +37,47 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     test = _gather([val], (inside,), terms)[0] if val.is_file() else None
     note = f"{root} has {len(files)} of {BATCHES} batches: {len(train):,} images, not all"
     notes = (note,) if len(files) < BATCHES else ()
-    return DatasetSplits(root.resolve().name, train, test, *SCALE, outside=others, notes=notes)
+    if inside == choose_classes(f"classes={len(inside)}")[0]:
+        train, others = list_as_released(train, others)
+    name, catalogue = root.resolve().name, _list_classes((inside, outside), terms)
+    return DatasetSplits(
+        name, train, test, *SCALE, outside=others, notes=notes, catalogue=catalogue
+    )
+
+
+def _list_classes(roles: Sequence[list[int]], terms: dict[int, Term]) -> tuple[ListedClass, ...]:
+    """Every class by its label in the files, under the name that it has among its own role's."""
+    names: dict[int, str] = {}
+    for labels in roles:
+        names |= zip(labels, class_names(labels, terms), strict=True)
+    unknown = Term("", "")
+    return tuple(
+        ListedClass(names[label], terms.get(label, unknown).wnid) for label in sorted(names)
+    )
+
+
+def list_as_released(train: Dataset, outside: Dataset | None) -> tuple[Dataset, Dataset | None]:
+    """Both parts with the order in which the released code lists them before it draws noise.
+
+    Its generator permutes the classes, shuffles the images of each in that order, then all of the
+    classes to tell apart, then all others.
+    """
+    draw = np.random.RandomState(PAPER["seed"])
+    draw.permutation(ALL)
+    lists = []
+    for part in (train, outside):
+        if part is None:
+            continue
+        counts = torch.bincount(part.labels, minlength=len(part.classes)).tolist()
+        members = [mine.numpy() for mine in part.labels.argsort(stable=True).split(counts)]
+        for mine in members:
+            draw.shuffle(mine)
+        lists.append(np.concatenate(members))
+    for rows in lists:
+        draw.shuffle(rows)
+    first, *others = (torch.from_numpy(rows) for rows in lists)
+    train = replace(train, official_order=first)
+    return train, outside and replace(outside, official_order=others[0])
 
 
 def _read_classes(root: Path, variant: str) -> tuple[list[int], list[int], dict[int, Term]]:
@@ -75,7 +118,8 @@ def choose_classes(variant: str) -> tuple[list[int], list[int]]:
             raise DataError(f"{option!r}: a whole number is wanted, for example {key}={PAPER[key]}")
         chosen[key] = number
     order = (np.random.RandomState(chosen["seed"]).permutation(ALL) + 1).tolist()
-    return order[: chosen["classes"]], order[chosen["classes"] :]
+    first, last = chosen["skip"], chosen["skip"] + chosen["classes"]
+    return order[first:last], order[:first] + order[last:]
 
 
 def _gather(
