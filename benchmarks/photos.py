@@ -136,7 +136,7 @@ def measure(out: Path) -> dict[str, Any]:
         "listed": int(listed.sum()),
         "precision": float(wrong[listed].mean()) if listed.any() else None,
         "recall": float(wrong[listed].sum() / wrong.sum()) if known else None,
-        "planted recall": figures["planted"]["recall"],
+        "planted recall": figures.get("planted", {}).get("recall"),
         "ece": calibration_error(p_noisy, wrong),
         "ece after 40": float(np.mean([look(cleaned, wrong, k) for k in range(REPEATS)])),
     }

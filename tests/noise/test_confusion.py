@@ -126,7 +126,7 @@ def imagenet() -> DatasetSplits:
     outside = in_memory(pixels, torch.arange(4) % 2, ("kit fox", "setter"))
     listed = (("kit fox", "n2"), ("candle", "n4"), ("setter", "n3"), ("dock", "n1"))
     data = DatasetSplits("im", inside, None, (0.5,), (0.5,), outside)
-    return replace(data, catalogue=tuple(ListedClass(*one) for one in listed))
+    return replace(data, listed_classes=tuple(ListedClass(*one) for one in listed))
 
 
 def test_a_plain_matrix_has_the_classes_of_the_files(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_plain_matrix_has_the_classes_of_the_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="its 3 classes have no names, and im has 4 or 2"):
         read_confusion(path, imagenet())
     np.save(path, matrix)
-    unlisted = replace(imagenet(), catalogue=())  # its own classes, then those outside
+    unlisted = replace(imagenet(), listed_classes=())  # its own classes, then those outside
     assert read_confusion(path, unlisted).classes == ("dock", "candle", "kit fox", "setter")
     with pytest.raises(ConfigError, match="does not say which WordNet ids"):
         read_confusion(path, unlisted, "wordnet")

@@ -229,7 +229,9 @@ class DatasetSplits:
     origin: Origin | None = None  # None for data that were made in memory
     encoding: Encoding | None = None  # of vectors that were made of images
     root: Path | None = None  # where the paths of image files begin
-    catalogue: tuple[ListedClass, ...] = ()  # all classes, outside ones too, by the files' numbers
+    listed_classes: tuple[
+        ListedClass, ...
+    ] = ()  # all classes, outside ones too, by the files' numbers
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""

@@ -80,7 +80,7 @@ def name_classes(
     ids, which most networks trained on ImageNet have. Other data number their own classes, then
     those outside.
     """
-    listed, own = data.catalogue, data.train.classes
+    listed, own = data.listed_classes, data.train.classes
     if not isinstance(found, int):
         own_name = {one.wnid: one.name for one in listed if one.wnid}
         return tuple(own_name.get(name, name) for name in found)

@@ -26,7 +26,8 @@ from tests.support.cleaned import CLASSES, add_found, make, make_large, rows
 
 SHOTS = Path(__file__).parents[3] / "build" / "screenshots"
 DESK, PHONE = (1280, 800, False), (390, 844, True)
-EVERY = (DESK, PHONE, (1280, 800, True), (390, 844, False))
+SIZES = ((1280, 800), (390, 844), (1920, 1080))
+EVERY = tuple((*size, dark) for size in SIZES for dark in (False, True))
 SAVED = '.card:not([data-state=""], [data-state=saving])'
 LOADED = (  # those that can be seen
     "[...document.images].every(image => image.complete || (box => !box.width || box.bottom < 0"
@@ -350,7 +351,7 @@ def test_a_review_that_teaches(tab: Tab, tmp_path: Path) -> None:
         assert low <= true <= high < 0.45  # it knows more than the networks
         expect(page.locator("#left")).to_contain_text("Still undecided")
         expect(page.locator("#upcoming")).to_contain_text("The next 100 of the list")
-        shoot(tab, "forecast", *EVERY, (1920, 1080, True))
+        shoot(tab, "forecast", *EVERY)
         tab.resize(900, 600)
 
         # One key for a group, and one to take all of it back.
@@ -436,7 +437,7 @@ def test_near_duplicates_and_outliers(tab: Tab, tmp_path: Path) -> None:
         expect(cards).to_have_count(4)
         expect(page.locator("#filters")).to_be_hidden()
         expect(cards.first.locator("p")).to_have_text(f"{CLASSES[0]} ≠ {CLASSES[1]}")
-        shoot(tab, "pairs", *EVERY, (1920, 1080, False))
+        shoot(tab, "pairs", *EVERY)
 
         # One label for both; then the two as they were; a pair is taken back as a whole.
         tab.press("2")
@@ -483,7 +484,7 @@ def test_near_duplicates_and_outliers(tab: Tab, tmp_path: Path) -> None:
         tab.press("t")
         expect(cards).to_have_count(5)
         assert list(map(int, tab.run(CARDS))) == strange
-        shoot(tab, "outliers", *EVERY, (1920, 1080, False))
+        shoot(tab, "outliers", *EVERY)
         tab.press("n", "k", "a")
         expect_state(tab, strange[2], "outside")
         wait_until_saved(tab)

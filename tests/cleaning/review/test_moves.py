@@ -26,8 +26,6 @@ from tests.cleaning.review.test_browser import (
 from tests.support.browser import Tab
 from tests.support.cleaned import CLASSES, make, make_many
 
-SCREENS = (*EVERY, (1920, 1080, False), (1920, 1080, True))
-
 
 def picked(tab: Tab) -> list[int]:
     numbers: list[int] = tab.run("[...picked].map((row) => row.id)")
@@ -60,7 +58,7 @@ def test_one_decision_for_all_that_are_selected(tab: Tab, tmp_path: Path) -> Non
         expect_picked(tab, 3)
         assert sorted(picked(tab)) == sorted(order[k] for k in (1, 3, 5))
         expect(page.locator("#keep")).to_contain_text("Keep the labels: all 3")
-        shoot(tab, "selected", *SCREENS)
+        shoot(tab, "selected", *EVERY)
         tab.press("a")
         expect_decided(tab, 3)
         wanted = {
@@ -231,7 +229,7 @@ def test_all_images_searched_and_sorted(tab: Tab, tmp_path: Path) -> None:
         tab.press(*"TREE 19")
         expect_shown(tab, int(samples["path"].str.contains("tree 19").sum()))
         assert page.locator("#search").input_value() == "TREE 19"
-        shoot(tab, "search", *SCREENS)
+        shoot(tab, "search", *EVERY)
         page.fill("#search", str(clean))
         page.press("#search", "Enter")
         tab.wait(f"!turning && matched.some((row) => row.id === {clean})")

@@ -44,9 +44,12 @@ def test_imagenet_by_name(tmp_path: Path) -> None:
     assert data.train.images.shape == (3, 8, 8)
     assert any(name.endswith(")") for name in data.outside.classes)  # two of one name
     assert default_preset(data.name) == "imagenet32"
-    assert [len(data.catalogue), data.catalogue[inside[0] - 1].wnid] == [1000, f"n{inside[0]:08}"]
-    assert data.catalogue[inside[0] - 1].name == data.train.classes[0]
-    assert data.catalogue[outside[1] - 1].name == data.outside.classes[1]
+    assert [len(data.listed_classes), data.listed_classes[inside[0] - 1].wnid] == [
+        1000,
+        f"n{inside[0]:08}",
+    ]
+    assert data.listed_classes[inside[0] - 1].name == data.train.classes[0]
+    assert data.listed_classes[outside[1] - 1].name == data.outside.classes[1]
     (tmp_path / "mine.txt").write_text(f"{inside[2]}\n{inside[0]}, {outside[1]}\n")
     own = load(f"imagenet32:ids={tmp_path / 'mine.txt'}", ReadOptions(data_dir=tmp_path))
     assert own.train.labels[:3].tolist() == [1, 0, 2]

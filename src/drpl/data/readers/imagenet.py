@@ -39,9 +39,9 @@ def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
     notes = (note,) if len(files) < BATCHES else ()
     if inside == choose_classes(f"classes={len(inside)}")[0]:
         train, others = list_as_released(train, others)
-    name, catalogue = root.resolve().name, _list_classes((inside, outside), terms)
+    name, listed_classes = root.resolve().name, _list_classes((inside, outside), terms)
     return DatasetSplits(
-        name, train, test, *SCALE, outside=others, notes=notes, catalogue=catalogue
+        name, train, test, *SCALE, outside=others, notes=notes, listed_classes=listed_classes
     )
 
 
