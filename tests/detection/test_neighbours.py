@@ -66,7 +66,7 @@ def test_an_index_finds_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 def test_an_index_finds_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = spread(3000, 100)
+    vectors = normalize(spread(60, 100).repeat(50, 1) + 1.6 * spread(3000, 100, 1))  # in clusters
     exact, wanted = find_nearest(vectors, 5)
     monkeypatch.setattr(neighbours, "MOST", 50)
     monkeypatch.setattr(neighbours, "EXACT", 100)
