@@ -39,7 +39,7 @@ from drpl.data.dataset import Dataset
 from drpl.data.images import Images
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load
-from drpl.detection.neighbours import find_nearest, find_pairs, shorten
+from drpl.detection.neighbours import PROBED, build_index, find_nearest, find_pairs, shorten
 from drpl.errors import DataError
 from drpl.files import read_json, write_json
 from drpl.runs.execute import list_versions
@@ -278,20 +278,15 @@ def clock(build: Callable[[], None], search: Callable[[], Any]) -> Found:
 
 
 def search_faiss(x: NDArray[Any]) -> Found:
+    """The index that drpl itself searches."""
     import faiss
 
     faiss.omp_set_num_threads(torch.get_num_threads())
-    lists = int(4 * len(x) ** 0.5)
-    index = faiss.IndexIVFFlat(
-        faiss.IndexFlatIP(x.shape[1]), x.shape[1], lists, faiss.METRIC_INNER_PRODUCT
+    made: list[Any] = []
+    return clock(
+        lambda: made.append(build_index(torch.from_numpy(x), PROBED)),
+        lambda: made[0].search(x, 11)[1],
     )
-    index.nprobe = 32
-
-    def build() -> None:
-        index.train(x[: 64 * lists])
-        index.add(x)
-
-    return clock(build, lambda: index.search(x, 11)[1])
 
 
 def search_usearch(x: NDArray[Any]) -> Found:

@@ -59,7 +59,7 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The same by an index, among all rows."""
-    index, products, near = _build_index(unit, PROBED), [], []
+    index, products, near = build_index(unit, PROBED), [], []
     for rows in torch.arange(len(unit)).split(COLUMNS):
         values, found = map(torch.from_numpy, index.search(unit[rows].numpy(), count + 1))
         # Itself, and places that the index could not fill, come last.
@@ -70,7 +70,7 @@ def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.cat(products), torch.cat(near)
 
 
-def _build_index(vectors: Tensor, probed: int) -> Any:
+def build_index(vectors: Tensor, probed: int) -> Any:
     """An index of faiss over rows, by their products, that looks at so many of its lists."""
     import faiss
 
@@ -196,7 +196,7 @@ class _Table(NamedTuple):
 
     def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
         """Most of the pairs of the whole table that reach the threshold, highest product first."""
-        index, pairs, products = _build_index(self.short_right, NEARBY), [], []
+        index, pairs, products = build_index(self.short_right, NEARBY), [], []
         for rows in torch.arange(len(self.left)).split(COLUMNS):
             _, found = index.search(self.short_left[rows].numpy(), most + 1)
             near = torch.from_numpy(found)
