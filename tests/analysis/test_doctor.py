@@ -32,9 +32,9 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
     for words in (
         "10 x 9",
         "9 in 2 classes: ash 4, birch 5",
-        "1 images are there twice under different labels: train/ash/0.png (ash) = train/birch/twin",
+        "1 image is there twice under different labels: train/ash/0.png (ash) = train/birch/twin",
         "1 images are exact copies",
-        "1 test images are in the training part too: test/ash/leak.png (ash)",
+        "1 test image is in the training part too: test/ash/leak.png (ash)",
         "2 classes have fewer than 20 images: ash, birch",
         "broken.jpg",
         "PNG RGB",

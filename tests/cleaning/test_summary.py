@@ -34,6 +34,14 @@ def test_the_summary() -> None:
     assert "Of these, 190 look like another class." in describe_findings(figures)
 
 
+def test_a_list_of_none_or_one_and_many_notes() -> None:
+    nothing = FIGURES | {"issues": 0, "verdicts": {}}
+    assert "None is listed: no label is more" in describe_findings(nothing)[0]
+    assert "**1** is listed: it is more probably" in describe_findings(FIGURES | {"issues": 1})[0]
+    many = describe_findings(FIGURES | {"notes": [f"left out {k}" for k in range(12)]})
+    assert many[-2:] == ["Note: left out 9.", "All 12 notes are in `clean.json`."]
+
+
 def test_what_features_found_is_one_paragraph() -> None:
     found = {"duplicates": {"pairs": 9, "conflicts": 0, "leaks": 0}, "outliers": 0, "alike": []}
     figures = FIGURES | {"findings": found}

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import threading
 import time
 import zipfile
@@ -122,10 +123,17 @@ def test_an_image_with_two_labels_or_in_both_parts_is_said(photos: Path, command
     Path("list.csv").write_text(
         "path,label\nphotos/ash/0.png,ash\nphotos/ash/0.png,elm\nphotos/elm/0.png,elm\n"
     )
-    sentence = "1 images are there twice under different labels: photos/ash/0.png (ash)"
+    sentence = "1 image is there twice under different labels: photos/ash/0.png (ash)"
     for options in (ReadOptions(), ReadOptions(lazy=True), ReadOptions(hold="files")):
         assert load("list.csv", options).notes[-1].startswith(sentence)
     assert command("doctor", "list.csv", "--no-times").out.count(sentence) == 1
+    # Copies of a file, too, also where only their names have been read.
+    (photos / "elm" / "copy.png").write_bytes((photos / "ash" / "0.png").read_bytes())
+    shutil.rmtree(photos / "train")
+    shutil.rmtree(photos / "test")
+    copied = "1 image is there twice under different labels: ash/0.png (ash) = elm/copy.png (elm)"
+    for options in (ReadOptions(), ReadOptions(lazy=True), ReadOptions(hold="files")):
+        assert load("photos", options).notes == (copied,)
     assert sentence in command("train", "list.csv", "--out", "run", *BRIEF).err
     assert examine(load("digits", ReadOptions(limit=40))).warnings
 

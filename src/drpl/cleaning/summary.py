@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 PAIRS = 5  # confusions that are named
+NOTES = 10  # that are shown; all of them are in clean.json
 OFTEN = 0.02  # share of a class from which on a confusion is named
 DISTRUSTED = 1.5  # times the mean share of doubted labels makes a class one to distrust
 NONE = 0.005  # a lower end of the rate below which all labels may be right
@@ -42,7 +43,10 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
         text.append(f"Mistaken most often, as shares of the true class: {listed}.")
     text.append(_describe_classes(figures))
     text += _describe_features(figures.get("findings"))
-    return text + [f"Note: {note}." for note in figures["notes"][:PAIRS]]
+    text += [f"Note: {note}." for note in figures["notes"][:NOTES]]
+    if len(figures["notes"]) > NOTES:
+        text.append(f"All {len(figures['notes']):,} notes are in `clean.json`.")
+    return text
 
 
 def agree(count: int, meaning: str) -> str:
@@ -109,12 +113,15 @@ def _describe_rate(figures: dict[str, Any]) -> str:
         return f"How many of the {samples:,} labels are wrong cannot be said: {UNKNOWN}."
     if figures.get("withheld"):
         return f"At most **{rate['high']:.1%}** of the {samples:,} labels are wrong. {WITHHELD}"
-    none = " It may be that none is." if rate["low"] < NONE else ""
+    none, count = " It may be that none is." if rate["low"] < NONE else "", figures["issues"]
+    listed = "None is listed: no label is more probably wrong than right."
+    if count:
+        what = "1** is listed: it is" if count == 1 else f"{count:,}** are listed: they are"
+        listed = f"**{what} more probably wrong than right."
     return (
         f"Between **{rate['low']:.1%}** and **{rate['high']:.1%}** of the {samples:,} labels are "
-        f"wrong, most likely about **{rate['value']:.1%}**.{none} **{figures['issues']:,}** are "
-        "listed: they are more probably wrong than right. 40 decisions with `drpl review` will "
-        "tell you more."
+        f"wrong, most likely about **{rate['value']:.1%}**.{none} {listed} 40 decisions with "
+        "`drpl review` will tell you more."
     )
 
 

@@ -4,6 +4,8 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -35,7 +37,8 @@ def find_two_labels(dataset: Dataset, marks: Marks) -> Iterator[str]:
     torn = [g for g in group_copies(marks) if not have_same_labels(dataset, g)]
     if torn:
         pairs = [" = ".join(name_image(dataset, i) for i in group[:2]) for group in torn]
-        yield f"{len(torn)} images are there twice under different labels: {list_some(pairs)}"
+        what = "1 image is" if len(torn) == 1 else f"{len(torn):,} images are"
+        yield f"{what} there twice under different labels: {list_some(pairs)}"
 
 
 def have_same_labels(dataset: Dataset, group: Sequence[int]) -> bool:
@@ -50,7 +53,8 @@ def find_leaks(train: Marks, test: Dataset, marks: Marks) -> Iterator[str]:
     both = [i for i, mark in enumerate(marks) if mark in known]
     if both:
         names = list_some([name_image(test, i) for i in both])
-        yield f"{len(both)} test images are in the training part too: {names}"
+        what = "1 test image is" if len(both) == 1 else f"{len(both):,} test images are"
+        yield f"{what} in the training part too: {names}"
 
 
 def group_copies(marks: Marks) -> list[list[int]]:
@@ -62,21 +66,39 @@ def group_copies(marks: Marks) -> list[list[int]]:
 
 
 def mark_quickly(dataset: Dataset) -> Marks:
-    """Digests of what is in memory; of others, which file it is: links lead to the same one."""
+    """Digests of what is in memory, and of files that are as long as others; else which file."""
     if isinstance(dataset.images, TensorImages):
         return mark_pixels(dataset)
     sources, rows = trace(dataset.images)
     if len(sources) > 1 or not isinstance(sources[0], FileStates):
         return range(len(dataset))
-    files, marks = sources[0], list[Any]()
-    for i in rows.tolist():
-        try:
-            file, part = split_address(os.path.join(files.root, files.names[i]))  # noqa: PTH118
+    files = sources[0]
+    places = [os.path.join(files.root, files.names[i]) for i in rows.tolist()]  # noqa: PTH118
+    return mark_files(places)
+
+
+def mark_files(places: Sequence[str]) -> Marks:
+    """The same mark for files of the same content, of which only those of one length are read."""
+    marks: list[Any] = list(range(len(places)))
+    whole: dict[int, list[tuple[int, str, int]]] = defaultdict(list)  # by length
+    for i, place in enumerate(places):
+        with suppress(OSError):
+            file, part = split_address(place)
             state = os.stat(file)  # noqa: PTH116
-            marks.append((state.st_dev, state.st_ino, part))
-        except OSError:
-            marks.append(i)
+            marks[i] = (state.st_dev, state.st_ino, part)
+            if not part:
+                whole[state.st_size].append((i, file, state.st_mtime_ns))
+    for size, same in whole.items():
+        for i, file, time in same if len(same) > 1 else ():
+            with suppress(OSError):
+                marks[i] = _digest_file(file, size, time)
     return marks
+
+
+@lru_cache(MANY)  # data are listed before they are read
+def _digest_file(file: str, size: int, time: int) -> bytes:
+    with open(file, "rb") as content:  # noqa: PTH123
+        return hashlib.file_digest(content, "blake2b").digest()
 
 
 def mark_pixels(dataset: Dataset) -> Marks:
