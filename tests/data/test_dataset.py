@@ -202,3 +202,11 @@ def test_truth_and_vectors_are_carried_along(tmp_path: Path) -> None:
 def test_labels_beyond_the_classes() -> None:
     with pytest.raises(DataError, match="outside"):
         check_labels(torch.tensor([0, 5]), ["a", "b"], 2)
+
+
+def test_a_data_set_prints_on_a_line() -> None:
+    """Not with the mean of each of a thousand features."""
+    assert repr(load("digits")) == (
+        "DatasetSplits(digits: train 1,438 of 1 x 8 x 8 in 10 classes, "
+        "test 359 of 1 x 8 x 8 in 10 classes)"
+    )

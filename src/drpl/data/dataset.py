@@ -72,6 +72,10 @@ class Dataset:
     tags: Tensor | None = None  # [N, C] bool, where an image may have several labels
     official_order: Tensor | None = None  # [N] rows as the authors' code lists them, if otherwise
 
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.images.shape))
+        return f"{len(self):,} of {shape} in {len(self.classes)} classes"
+
     def __post_init__(self) -> None:
         check_labels(self.labels, self.classes, len(self.images))
 
@@ -229,9 +233,12 @@ class DatasetSplits:
     origin: Origin | None = None  # None for data that were made in memory
     encoding: Encoding | None = None  # of vectors that were made of images
     root: Path | None = None  # where the paths of image files begin
-    listed_classes: tuple[
-        ListedClass, ...
-    ] = ()  # all classes, outside ones too, by the files' numbers
+    listed_classes: tuple[ListedClass, ...] = ()  # all, outside ones too, by the files' numbers
+
+    def __repr__(self) -> str:
+        tested = f", test {self.test!r}" if self.test else ""
+        made = f", features of {self.encoding.encoder}" if self.encoding else ""
+        return f"DatasetSplits({self.name}: train {self.train!r}{tested}{made})"
 
     def resize(self, side: int) -> "DatasetSplits":
         """Images of that size in each part; mean and deviation stay those of the whole."""
