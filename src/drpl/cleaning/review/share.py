@@ -32,7 +32,7 @@ from scipy.special import betainc, expit
 
 from drpl.cleaning.review.strata import DOUBT, Bools, Floats, Ints
 
-STRENGTH = 5.0
+STRENGTH = 8.0
 ERRING = 0.09
 REFUTED = 20.0
 NONE = 0.005  # a rate below which the networks do not rule out that all labels are right
