@@ -35,7 +35,9 @@ PRESETS = {
     "mini": "small images and narrow networks: the paper's comparison on a laptop",
     "finetune": "overlay: networks begin with ImageNet's weights and need few epochs",
     "released": "overlay: what the authors' code does where it departs from the paper",
+    "literal": "overlay: DRPL as the paper has it, without what this library adds to it",
 }
+OVERLAYS = ("released", "literal")  # they change little, and lie over what else suits the data
 OLD_NAMES = {"rates": "lr"}  # keys of earlier versions, still read
 
 

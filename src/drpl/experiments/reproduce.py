@@ -66,11 +66,16 @@ def plan_table(table: str, asked: Grid, *, mini: bool = False) -> list[Grid]:
 
 
 def _shrink(grid: Grid, asked: Grid) -> Grid:
-    """The methods and noises of a grid, small: under the preset `mini`, on data that are here."""
+    """The methods and noises of a grid, small: under the preset `mini`, on data that are here.
+
+    That preset adds something to DRPL, so DRPL without it has a row of its own.
+    """
     read = asked.read_options
     data = asked.data or find_mini_data(read)
     noises = grid.noises if any(grid.noises) else [MINI_WEB]
     grid = replace(grid, data=data, noises=noises, presets=asked.presets or ["mini"])
+    if "drpl" in grid.methods:
+        grid = replace(grid, methods=[*grid.methods, "drpl:literal"])
     outside, size, limit = MINI.get(str(data), ((), None, None))
     foreign = outside if _list_kinds(grid) & {*FOREIGN} else ()
     size, limit = read.size or size, read.limit or limit
