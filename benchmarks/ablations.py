@@ -21,14 +21,16 @@ from drpl.files import slugify, write_atomic, write_json
 from drpl.noise.nonuniform import CIFAR10, MOVES
 from drpl.report.table import DASH, format_spread, to_csv
 from drpl.runs.execute import list_versions
-from drpl.runs.experiment import Execution
+from drpl.runs.experiment import compose_for
 from drpl.runs.folder import Result
 from drpl.runs.machine import count_cores
 
 RESULTS = Path("benchmarks/results/ablations")
 FEATURES, SCRATCH = "features", "from scratch"
 SEEDS = {FEATURES: (1, 2, 3), SCRATCH: (1,)}
+QUICK = ("drpl", "warm-up not loaded", "NU-OOD by row")  # what `--quick` tries
 BASE = "drpl"
+OURS = {"pool": True}  # on features, as in benchmarks/paper.py
 KINDS = ("NU-ID", "U-ID", "NU-OOD", "U-OOD")
 FLIPS = 0.4  # the share of each class that moves, for four and five flips
 STAGES = {  # each network of the base itself, and the split that it leads to
@@ -96,7 +98,7 @@ def main(words: Sequence[str] | None = None) -> None:
     places = list_quick(asked) if asked.quick else list_places(asked)
     rows, failures = [], dict[str, str]()
     for place in places:
-        for name, ablation in list_ablations(place, asked.out):
+        for name, ablation in list_ablations(place, asked.out, QUICK if asked.quick else None):
             found = run_grid(plan(place, name, ablation))
             rows += [row for run in found.results for row in describe(run, place, name)]
             failures |= {
@@ -118,27 +120,28 @@ def list_places(asked: argparse.Namespace) -> Iterator[Place]:
 
 def list_features(asked: argparse.Namespace) -> Iterator[Place]:
     """CIFAR-10 as vectors: ten classes for labels that move, six for images from outside."""
-    levels = dict(
-        zip(KINDS, ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6"), strict=True)
-    )
+    specs = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
+    levels = dict(zip(KINDS, specs, strict=True))
     for case, kinds in zip(features.CASES[:2], (KINDS[:2], KINDS[2:]), strict=True):
         data = features.read(case, asked.data_dir, asked.cache)
         out = asked.out / FEATURES / case.name
         alike = features.learn_alike(data, out) if data.outside is not None else None
-        grid = Grid(data, out, (), confusion=alike, settings={"pool": True}, jobs=asked.jobs)
+        grid = Grid(data, out, ("drpl",), confusion=alike, settings=OURS, jobs=asked.jobs)
+        grid = replace(grid, seeds=SEEDS[FEATURES])
         yield Place(FEATURES, grid, {kind: levels[kind] for kind in kinds})
 
 
 def list_scratch(asked: argparse.Namespace) -> Iterator[Place]:
     """The mini benchmark's Fashion-MNIST."""
     shared = mini.prepare_fashion(asked.out / SCRATCH, asked.data_dir)
-    grid = Grid(mini.FASHION, methods=(), presets=("mini",), jobs=asked.jobs, **shared)
+    grid = Grid(mini.FASHION, methods=("drpl",), presets=("mini",), jobs=asked.jobs, **shared)
+    grid = replace(grid, seeds=SEEDS[SCRATCH])
     noises = dict(zip(KINDS[:3], mini.NOISES, strict=False))
     yield Place(SCRATCH, grid, noises, few=("NU-OOD",))
 
 
 def list_quick(asked: argparse.Namespace) -> Iterator[Place]:
-    """The digits as vectors and as images, with trainings of two epochs."""
+    """The digits as vectors and as images, with trainings of two epochs and one seed."""
     stages = ("relabel", "warmup", "detect", "final")
     brief: dict[str, Any] = {
         f"{stage}_schedule": {"epochs": 2, "lr": [[1, 0.05]], "batch_size": 32} for stage in stages
@@ -147,26 +150,36 @@ def list_quick(asked: argparse.Namespace) -> Iterator[Place]:
     specs = ("nonuniform:0.3", "uniform:0.4", "ood-nonuniform:0.3", "ood:0.4")
     noises = dict(zip(KINDS, specs, strict=True))
     case = features.Case("digits", "digits", (), ("8", "9"), (200, 100, 120))
-    for name in (FEATURES, SCRATCH):
-        data = (
-            features.read(case, cache=asked.cache) if name == FEATURES else features.load_case(case)
-        )
+    vectors = features.read(case, cache=asked.cache)
+    alike = features.learn_alike(vectors, asked.out)
+    for name, data in ((FEATURES, vectors), (SCRATCH, features.load_case(case))):
         out = asked.out / name
-        alike = features.learn_alike(data, out)
-        grid = Grid(data, out, (), confusion=alike, settings=brief, jobs=asked.jobs)
+        grid = Grid(data, out, ("drpl",), confusion=alike, settings=brief, jobs=asked.jobs)
         yield Place(name, grid, noises, few=("NU-OOD", "U-OOD") if name == SCRATCH else ())
 
 
-def list_ablations(place: Place, out: Path) -> Iterator[tuple[str, Ablation]]:
-    """All that can be tried there; CIFAR-10's four flips where its classes are the ten."""
-    for name, ablation in ABLATIONS.items():
-        if not ablation.noises or ablation.noises.keys() & place.noises.keys():
+def list_ablations(
+    place: Place, out: Path, chosen: Sequence[str] | None = None
+) -> Iterator[tuple[str, Ablation]]:
+    """All (or those chosen) that can be tried there; four flips where CIFAR-10's classes are."""
+    for name in chosen or ABLATIONS:
+        ablation = ABLATIONS[name]
+        of_noise = bool(ablation.noises.keys() & place.noises.keys())
+        of_method = not ablation.noises and (name == BASE or changes(place.grid, ablation))
+        if of_noise or of_method:
             yield name, ablation
     data = place.grid.load_data()
     if data.train.classes == CIFAR10:
         path = out / "four-flips.csv"
         write_atomic(path, "\n".join(",".join(map(str, row)) for row in make_four_flips()) + "\n")
         yield FOUR_FLIPS, Ablation(noises={"NU-ID": f"matrix:{path}"})
+
+
+def changes(grid: Grid, ablation: Ablation) -> bool:
+    """Whether the settings are not those of the base already."""
+    presets = grid.presets or ("vectors",)
+    settings = {**grid.settings, **ablation.settings}
+    return compose_for(BASE, presets, settings) != compose_for(BASE, presets, grid.settings)
 
 
 def make_four_flips() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -188,11 +201,8 @@ def plan(place: Place, name: str, ablation: Ablation) -> Grid:
     return replace(
         place.grid,
         out=place.grid.out / slugify(name),
-        methods=("drpl",),
         noises=tuple(spec for kind, spec in noises.items() if kind in place.noises),
-        seeds=SEEDS[place.name],
         settings={**place.grid.settings, **ablation.settings},
-        execution=Execution(),
     )
 
 

@@ -44,7 +44,7 @@ class Case:
     source: str
     noises: tuple[str | None, ...]
     outside: tuple[str, ...] = ()  # classes that intruders come from
-    sizes: tuple[int, int, int] = (10_000, 5000, 10_000)  # to train, to test, outside; at most
+    sizes: tuple[int, int, int] = (5000, 5000, 10_000)  # to train, to test, outside; at most
 
 
 CASES = (
@@ -109,8 +109,8 @@ def show_components(data: DatasetSplits, basis: Tensor) -> DatasetSplits:
 
     test, outside = (part and show(part) for part in (data.test, data.outside))
     flat, unit = (0.0,) * size, (1.0,) * size
-    parts = {"train": show(data.train), "test": test, "outside": outside}
-    return replace(data, **parts, mean=flat, std=unit, encoding=None, origin=None)
+    data = replace(data, train=show(data.train), test=test, outside=outside)
+    return replace(data, mean=flat, std=unit, encoding=None, origin=None)
 
 
 def learn_alike(data: DatasetSplits, out: Path) -> Path:

@@ -10,6 +10,7 @@ Settings were chosen with seed 11 on other images (`benchmarks/tune_vectors.py`)
 """
 
 import argparse
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,7 +64,7 @@ QUICK_CASES = (
     Case(
         "digits",
         "digits",
-        (None, "nonuniform:0.3", "uniform:0.4", "ood-nonuniform:0.3", "ood:0.4"),
+        (None, "nonuniform:0.3", "ood:0.4"),
         ("8", "9"),
         (160, 100, 80),
     ),
@@ -88,8 +89,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="all of it, tiny, on the digits")
     asked = parser.parse_args(words)
     began = time.monotonic()
-    cases, parts = (QUICK_CASES, QUICK_PARTS) if asked.quick else (features.CASES, PARTS)
-    cases = tuple(case for case in cases if not asked.sets or case.name in asked.sets)
+    known, parts = (QUICK_CASES, QUICK_PARTS) if asked.quick else (features.CASES, PARTS)
+    cases = [case for case in known if not asked.sets or case.name in asked.sets]
     sets = dict(read_all(cases, asked))
     if asked.measure or asked.quick:
         measure(sets, parts, asked)
@@ -134,19 +135,23 @@ def run_part(case: Case, grid: Grid, part: Part, asked: argparse.Namespace) -> C
 
 
 def measure(sets: Mapping[Case, Grid], parts: Sequence[Part], asked: argparse.Namespace) -> None:
-    """Seconds of one run of each method on the first data set, detectors and all: `cost.csv`."""
+    """Processor time of one run of each method on the first data set, in seconds: `cost.csv`.
+
+    Unlike the time on the clock it hardly depends on what else the machine does.
+    """
     rows, grid = [], next(iter(sets.values()))
     for part in parts:
         for method in part.methods:
             cell = Cell(MEASURED, method, TUNED)
             chosen = replace(grid, settings=part.settings)
             folder = asked.out / "cost" / slugify(method)
-            began = time.monotonic()
+            shutil.rmtree(folder, ignore_errors=True)  # a finished run would take no time
+            began = time.process_time()
             experiment = chosen.build_experiment(cell)
             result = execute(experiment, replace(grid.execution, folder=folder, quiet=True))
-            trained = time.monotonic()
+            trained = time.process_time()
             score_run(result.folder)
-            seconds = (trained - began, time.monotonic() - trained)
+            seconds = (trained - began, time.process_time() - trained)
             names = ("seconds", "seconds of detectors")
             figures = {name: round(value, 2) for name, value in zip(names, seconds, strict=True)}
             rows.append({"method": method, **figures, "images": result.summary["images"]})

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 from benchmarks import ablations, features, paper, paper_tables
 
-from drpl.files import slugify
+from drpl.config.compose import flatten
 from drpl.noise.nonuniform import CIFAR10
 from drpl.registry import METHODS
 from drpl.report.paper import read_published
+from drpl.runs.experiment import compose_for
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
@@ -30,14 +31,14 @@ def test_the_grid_is_made_once_and_again_the_same(
     found = run_quick(paper.main, tmp_path, shared / "encoders")
     said = capsys.readouterr().out
     assert "without imagenet32-mini: no data set, file or folder is named" in said
-    assert "drpl:literal         5 runs of" in said
+    assert "drpl:literal         3 runs of" in said
     cells = pd.read_csv(tmp_path / "results" / "table.csv")
-    counts = {"cross_entropy": 10, "drpl": 10, "drpl (literal)": 5, "oracle_ssl": 5}
+    counts = {"cross_entropy": 6, "drpl": 6, "drpl (literal)": 3, "oracle_ssl": 3}
     assert cells["method"].value_counts().to_dict() == counts
     assert (cells[cells["noise"] != "none"]["auroc"] > 0.5).all()
     runs = tmp_path / "runs" / "digits" / "runs"
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("result.json")}
-    lost = runs / "uniform-0.4" / "drpl" / "seed-2" / "result.json"
+    lost = runs / "ood-0.4" / "drpl" / "seed-2" / "result.json"
     lost.unlink()  # as if it had been killed before its end
     assert run_quick(paper.main, tmp_path, shared / "encoders").keys() == found.keys()
     after = {path: path.stat().st_mtime_ns for path in runs.rglob("result.json")}
@@ -47,23 +48,32 @@ def test_the_grid_is_made_once_and_again_the_same(
     pd.testing.assert_frame_equal(again[columns], cells[columns])
 
 
-def test_the_ablations_change_one_thing(shared: Path, tmp_path: Path) -> None:
-    run_quick(ablations.main, tmp_path, shared / "encoders")
+def test_the_ablations_are_run(shared: Path, tmp_path: Path) -> None:
+    found = run_quick(ablations.main, tmp_path, shared / "encoders")
     table = pd.read_csv(tmp_path / "results" / "table.csv")
-    tried = {*ablations.ABLATIONS, *ablations.STAGES}
     for where, mine in table.groupby("where"):
-        assert set(mine["change"]) == tried, where
-    runs = tmp_path / "runs" / ablations.FEATURES
-    texts = {
-        name: next((runs / slugify(name)).rglob("config.toml")).read_text()
-        for name in ablations.ABLATIONS
-    }
-    same = [name for name in texts if texts[name] == texts[ablations.BASE]]
-    assert same == [ablations.BASE]
-    base = table[table["change"] == ablations.BASE].set_index(["where", "kind", "seed"])
-    # Without a warm-up the first stage is the same; the second is not.
-    other = table[table["change"] == "warm-up not loaded"].set_index(["where", "kind", "seed"])
-    assert (base.loc[other.index, "auroc"] != other["auroc"]).any()
+        assert set(mine["change"]) == {*ablations.QUICK, *ablations.STAGES}, where
+        by_row = mine[mine["change"] == "NU-OOD by row"]
+        assert list(by_row["kind"]) == ["NU-OOD"]
+    assert found["summary.md"].decode().count("\n") == 2 + len({*table["change"]})
+
+
+@pytest.mark.parametrize(("preset", "ours"), [("vectors", ablations.OURS), ("mini", {})])
+def test_each_ablation_changes_what_it_names(preset: str, ours: dict[str, bool]) -> None:
+    def compose(settings: dict[str, object]) -> dict[str, object]:
+        return flatten(compose_for("drpl", [preset], {**ours, **settings}).model_dump())
+
+    base = compose({})
+    literal = flatten(compose_for("drpl", [preset, "literal"], {}).model_dump())
+    assert compose(dict(ablations.ABLATIONS["literal"].settings)) == literal
+    same = []
+    for name, ablation in ablations.ABLATIONS.items():
+        changed = compose(dict(ablation.settings))
+        assert {key for key in base if base[key] != changed[key]} <= ablation.settings.keys()
+        if changed == base and not ablation.noises:
+            same.append(name)
+    asked = "second threshold 0.5" if preset == "vectors" else "second threshold 0.1"
+    assert same == [ablations.BASE, asked]
 
 
 def test_four_flips_leave_dogs_alone() -> None:
