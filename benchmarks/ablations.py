@@ -77,7 +77,7 @@ FOUR_FLIPS = "four flips"  # of CIFAR-10, without dog to cat
 
 @dataclass(frozen=True)
 class Place:
-    """Where ablations are tried: a grid without methods, and its noise of each kind."""
+    """Where ablations are tried: a grid of DRPL as it is, and the noise of each kind."""
 
     name: str
     grid: Grid
@@ -104,6 +104,8 @@ def main(words: Sequence[str] | None = None) -> None:
             failures |= {
                 f"{name}, {place.name}: {cell}": why for cell, why in found.failures.items()
             }
+    if not rows:
+        parser.error("there are no data; name the folder that has them with --data-dir")
     write(pd.DataFrame(rows), failures, asked.results)
 
 
@@ -209,11 +211,9 @@ def plan(place: Place, name: str, ablation: Ablation) -> Grid:
 def describe(run: Result, place: Place, name: str) -> Iterator[dict[str, Any]]:
     """A row of the table; of the base itself, also what its stages reach."""
     spec = run.summary["noise"]["spec"]
-    kinds = {spec: kind for kind, spec in place.noises.items()}
-    kinds |= (
-        {text: kind for kind, text in ABLATIONS[name].noises.items()} if name in ABLATIONS else {}
-    )
-    shared = {"where": place.name, "kind": kinds.get(spec, "NU-ID"), "seed": run.summary["seed"]}
+    own = ABLATIONS[name].noises if name in ABLATIONS else {"NU-ID": spec}
+    kinds = {text: kind for noises in (place.noises, own) for kind, text in noises.items()}
+    shared = {"where": place.name, "kind": kinds[spec], "seed": run.summary["seed"]}
     figures = {key: (run.detection or {}).get(key) for key in ("auroc", "tpr", "fpr")}
     accuracy = {f"accuracy_{key}": run.accuracy[key] for key in ("last", "best")}
     seconds = {"seconds": run.summary["seconds"]}
@@ -256,7 +256,8 @@ FIGURES = {"accuracy_last": 1, "auroc": 3}  # of a cell, and their digits
 def write(table: pd.DataFrame, failures: Mapping[str, str], folder: Path) -> None:
     """All files of the results."""
     write_atomic(folder / "table.csv", to_csv(table))
-    write_atomic(folder / "summary.md", summarize(table))
+    text = summarize(pd.read_csv(folder / "table.csv"))
+    write_atomic(folder / "summary.md", text)
     about = {
         "command": "make ablations",
         "seeds": {name: list(seeds) for name, seeds in SEEDS.items()},
@@ -266,7 +267,7 @@ def write(table: pd.DataFrame, failures: Mapping[str, str], folder: Path) -> Non
         "versions": list_versions(),
     }
     write_json(folder / "about.json", about)
-    print(summarize(table))
+    print(text)
 
 
 if __name__ == "__main__":

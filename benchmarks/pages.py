@@ -366,8 +366,9 @@ def saving() -> str:
 
 
 def stored(name: str) -> Callable[[], str]:
-    """A table that its benchmark has written in Markdown."""
-    return lambda: (RESULTS / name).read_text("utf-8")
+    """A table that its benchmark has written in Markdown, once it was run to its end."""
+    path = RESULTS / name
+    return lambda: path.read_text("utf-8") if path.exists() else "Not measured yet.\n"
 
 
 AUROCS = ("auroc", "auroc of labels that are there", "auroc of labels that are not")

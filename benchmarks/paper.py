@@ -1,6 +1,7 @@
 """The paper's grid on features: every method and detector under four noises at its levels.
 
     python -m benchmarks.paper [--data-dir FOLDER] [--sets NAME ...]     what was stopped goes on
+    python -m benchmarks.paper --finished                                tables of what there is
     python -m benchmarks.paper --measure                                 what a run takes here
     python -m benchmarks.paper --quick                                   every line in a minute
 
@@ -86,12 +87,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", choices=[case.name for case in features.CASES])
     parser.add_argument("--jobs", type=int, default=count_cores(), help="runs at once")
     parser.add_argument("--measure", action="store_true", help="time one run of each method only")
+    parser.add_argument("--finished", action="store_true", help="train nothing, write the tables")
     parser.add_argument("--quick", action="store_true", help="all of it, tiny, on the digits")
     asked = parser.parse_args(words)
     began = time.monotonic()
+    if asked.finished:
+        write([load_finished(asked.out)], [], asked, began)
+        return
     known, parts = (QUICK_CASES, QUICK_PARTS) if asked.quick else (features.CASES, PARTS)
     cases = [case for case in known if not asked.sets or case.name in asked.sets]
     sets = dict(read_all(cases, asked))
+    if not sets:
+        parser.error("there are no data; name the folder that has them with --data-dir")
     if asked.measure or asked.quick:
         measure(sets, parts, asked)
     for line in forecast(sets, parts, asked.results / "cost.csv"):
@@ -100,6 +107,21 @@ def main(words: Sequence[str] | None = None) -> None:
         found = [run_part(*one, part, asked) for part in parts for one in sets.items()]
         missing = [case.name for case in cases if case not in sets]
         write(found, missing, asked, began)
+
+
+def load_finished(out: Path) -> Comparison:
+    """The runs of an earlier call that came to their end, in the order of the tables."""
+    folders = {path.parent for path in out.glob("*/runs/*/*/*/result.json")}
+    order = [slugify(method) for part in PARTS for method in part.methods]
+    names = [case.name for case in (*features.CASES, *QUICK_CASES)]
+    noises = [slugify(noise or "none") for case in features.CASES for noise in case.noises]
+
+    def place(folder: Path) -> tuple[int, int, int, str]:
+        name, _, noise, method, seed = folder.relative_to(out).parts
+        column = noises.index(noise) if noise in noises else len(noises)
+        return names.index(name), column, order.index(method), seed
+
+    return Comparison(out, [Result.load(folder) for folder in sorted(folders, key=place)], {})
 
 
 def read_all(cases: Sequence[Case], asked: argparse.Namespace) -> Iterator[tuple[Case, Grid]]:

@@ -46,6 +46,12 @@ def test_the_grid_is_made_once_and_again_the_same(
     columns = [name for name in cells if name != "seconds"]
     again = pd.read_csv(tmp_path / "results" / "table.csv")
     pd.testing.assert_frame_equal(again[columns], cells[columns])
+    words = ["--finished", "--jobs", "1", "--out", str(tmp_path / "runs")]
+    paper.main([*words, "--results", str(tmp_path / "finished")])
+    there = pd.read_csv(tmp_path / "finished" / "table.csv")
+    by = ["noise", "method", "seed"]
+    both = [table.sort_values(by, ignore_index=True) for table in (there, again)]
+    pd.testing.assert_frame_equal(*both)
 
 
 def test_the_ablations_are_run(shared: Path, tmp_path: Path) -> None:
@@ -134,12 +140,16 @@ def test_the_papers_figures_stand_below_ours() -> None:
 @pytest.mark.parametrize("name", ["accuracy", "detection", "detectors", "significance", "cost"])
 def test_the_kept_tables_follow_from_the_kept_runs(name: str) -> None:
     folder = RESULTS / "paper"
+    if not (folder / "table.csv").exists():
+        pytest.skip("make paper was not run yet")
     cells, detectors = (pd.read_csv(folder / f"{one}.csv") for one in ("table", "detectors"))
     assert paper_tables.make_all(cells, detectors)[name] == (folder / f"{name}.md").read_text()
 
 
 def test_the_kept_ablations_follow_from_the_kept_runs() -> None:
     folder = RESULTS / "ablations"
+    if not folder.exists():
+        pytest.skip("make ablations was not run yet")
     assert ablations.summarize(pd.read_csv(folder / "table.csv")) == (
         folder / "summary.md"
     ).read_text("utf-8")
