@@ -4,7 +4,6 @@ A row a method, a column a noise, as in the paper; its figures stand below ours 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
@@ -214,12 +213,14 @@ def find_firsts(cells: pd.DataFrame) -> pd.DataFrame:
     for (dataset, kind), mine in usable.groupby(["dataset", "kind"], sort=False):
         for value in ("accuracy_last", "auroc"):
             means = mine.groupby("method")[value].mean().sort_values(ascending=False)
+            if len(means) < 2 or OURS not in means:
+                continue  # not run yet
+            first, second = means.index[:2]
             row = {"dataset": dataset, "kind": kind, "figure": value, "of": len(means)}
-            for (first, above), (second, below) in pairwise(list(means.items())[:2]):
-                row |= {"first": first, "mean": above, "second": second, "second_mean": below}
-                row |= compare_pairs(mine, first, second, value)
-            if OURS in means:
-                row |= {"ours": means[OURS], "place": list(means.index).index(OURS) + 1}
+            row |= {"first": first, "mean": means[first]}
+            row |= {"second": second, "second_mean": means[second]}
+            row |= compare_pairs(mine, first, second, value)
+            row |= {"ours": means[OURS], "place": list(means.index).index(OURS) + 1}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -231,7 +232,7 @@ def compare_pairs(mine: pd.DataFrame, first: str, second: str, value: str) -> di
     )
     leads = (wide[first] - wide[second]).dropna()
     seeds = leads.groupby("seed").mean()
-    found = {"lead": leads.mean(), "pairs": len(leads)}
+    found = {"lead": leads.mean(), "pairs": len(leads), "p": np.nan, "p_flips": np.nan}
     if len(seeds) > 1 and np.ptp(seeds):
         found["p"] = float(stats.ttest_1samp(seeds, 0.0).pvalue)
         flips = stats.permutation_test(
@@ -247,10 +248,8 @@ def tabulate_firsts(found: pd.DataFrame) -> str:
     for row in found.to_dict("records"):
         digits = 2 if row["figure"] == "accuracy_last" else 4
         name = "accuracy (%)" if row["figure"] == "accuracy_last" else "AUROC"
-        chance = [
-            f"{row[key]:.3f}" if row.get(key) == row.get(key) else DASH for key in ("p", "p_flips")
-        ]
-        level = " (level)" if row.get("p", 0) >= LEVEL else ""
+        chance = [f"{row[key]:.3f}" if row[key] >= 0 else DASH for key in ("p", "p_flips")]
+        level = " (level)" if row["p"] >= LEVEL else ""
         texts = [f"{row['mean']:.{digits}f}", f"`{row['second']}`{level}"]
         texts += [f"{row['second_mean']:.{digits}f}", f"{row['lead']:.{digits}f}", *chance]
         texts.append(f"{row['place']:.0f} of {row['of']}")
