@@ -13,7 +13,7 @@ export KMP_BLOCKTIME ?= 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check types windows format slow campaign bench mini scale screenshots docs clean
+.PHONY: help setup demo test check types windows format slow campaign bench mini paper ablations scale screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,6 +61,14 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 
 mini: setup ## Every method under four noises on Fashion-MNIST (three hours of one core)
 	$(BIN)/python benchmarks/mini.py
+	$(BIN)/python benchmarks/pages.py
+
+paper: setup ## The paper's grid on features, all methods and levels (DATA=folder; two hours of two cores)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper $(if $(DATA),--data-dir $(DATA))
+	$(BIN)/python benchmarks/pages.py
+
+ablations: setup ## What each part of DRPL is worth, on features and from scratch (DATA=folder)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ablations $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/pages.py
 
 scale: setup ## Seconds and memory from 10,000 to 1,000,000 samples (45 GB of disk, an hour)

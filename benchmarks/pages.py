@@ -365,6 +365,12 @@ def saving() -> str:
     return f"{textwrap.fill(words, 100)}\n"
 
 
+def stored(name: str) -> Callable[[], str]:
+    """A table that its benchmark has written in Markdown, once it was run to its end."""
+    path = RESULTS / name
+    return lambda: path.read_text("utf-8") if path.exists() else "Not measured yet.\n"
+
+
 AUROCS = ("auroc", "auroc of labels that are there", "auroc of labels that are not")
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
@@ -374,6 +380,9 @@ TABLES: dict[str, Callable[[], str]] = {
         *(duplicates, outliers, speed),
     )
 }
+PAPER = ("accuracy", "significance", "detection", "detectors", "cost")
+TABLES |= {f"paper_{name}": stored(f"paper/{name}.md") for name in PAPER}
+TABLES["ablations"] = stored("ablations/summary.md")
 
 if __name__ == "__main__":
     main()

@@ -17,13 +17,12 @@ import pandas as pd
 import torch
 
 import drpl
+from benchmarks.features import show_components
 from drpl.config.compose import Tree, merge
 from drpl.config.from_data import find_schedules, suit_to_vectors
-from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.images import TensorImages
+from drpl.data.dataset import DatasetSplits
 from drpl.data.projection import choose_dimensions, find_basis
 from drpl.data.sources import ReadOptions, load
-from drpl.data.transforms import Normalise
 from drpl.files import write_atomic, write_json
 from drpl.noise.inject import corrupt
 from drpl.registry import METHODS
@@ -90,17 +89,7 @@ def project(data: DatasetSplits) -> DatasetSplits:
     """The principal components that a run would find and see, found once for all runs."""
     basis = find_basis(data, choose_dimensions(data))
     assert basis is not None
-    assert data.test is not None
-    see, size = Normalise(data.mean, data.std, basis=basis), basis.shape[1]
-
-    def show(part: Dataset) -> Dataset:
-        vectors = part.images.load(torch.arange(len(part)))
-        return replace(part, images=TensorImages(see(vectors, torch.empty(0))))
-
-    train, test = show(data.train), show(data.test)
-    return replace(
-        data, train=train, test=test, mean=(0.0,) * size, std=(1.0,) * size, encoding=None
-    )
+    return show_components(data, basis)
 
 
 def scale(method: str, effort: float, rate: float) -> Tree:

@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -163,6 +165,53 @@ def test_settings_and_presets_of_one_method() -> None:
     assert grid.settings_for("mixup", settings) == {"width": 4, "relabel": settings["relabel"]}
     relabel = {"begin": 2, "window": 3}
     assert grid.settings_for("drpl", settings) == {"width": 4, "relabel": relabel}
+
+
+def test_an_overlay_makes_a_row_of_its_own(tiny: DatasetSplits, tmp_path: Path) -> None:
+    stages = ("relabel", "warmup", "detect", "final")
+    brief: dict[str, Any] = {
+        f"{stage}_schedule": {"epochs": 2, "lr": [[1, 0.05]], "batch_size": 16} for stage in stages
+    }
+    found = drpl.compare(
+        replace(tiny, name="cifar10"),  # so that the paper has figures for it
+        methods=["drpl", "drpl:literal"],
+        noises=["uniform:0.4"],
+        out=tmp_path,
+        preset="mini",
+        settings={"width": 4, "flip": False, "drpl:relabel.begin": 1, **brief},
+        jobs=1,
+        quiet=True,
+    )
+    assert not found.failures
+    assert list(found.table["method"]) == ["drpl", "drpl (literal)"]
+    runs = [run.folder.relative_to(tmp_path / "runs").as_posix() for run in found.results]
+    assert runs == ["uniform-0.4/drpl/seed-1", "uniform-0.4/drpl-literal/seed-1"]
+    ours, literal = (
+        tomllib.loads((run.folder / "config.toml").read_text()) for run in found.results
+    )
+    assert (ours["run"]["preset"], literal["run"]["preset"]) == ("mini", "mini, literal")
+    assert ours["settings"].pop("pool")
+    assert not literal["settings"].pop("pool")
+    changed = {"second_threshold": 0.5, "min_labelled": 0.0}
+    assert literal["settings"] == ours["settings"] | changed
+    ends = [line.split("|")[3:7] for line in found.text.splitlines() if line.startswith("| `drpl")]
+    assert len(ends) == 2
+    assert ends[0][2:] == ends[1][2:] == [" 92.27 ", " 92.92 "]  # the paper's, beside both
+    with pytest.raises(drpl.DrplError, match=r"unknown overlay 'litral'; did you mean 'literal'\?"):
+        drpl.compare(tiny, methods=["drpl:litral"], out=tmp_path / "other")
+
+
+def test_an_overlay_alone_lies_over_what_suits_the_data() -> None:
+    draws = np.random.default_rng(1)
+    data = drpl.arrays(draws.normal(size=(90, 40)), np.arange(90) % 3, name="vectors")
+    usual, literal = (Experiment.build(data, preset=preset) for preset in (None, "literal"))
+    assert literal.presets == ("vectors", "literal")
+    changed = {"second_threshold": 0.5, "min_labelled": 0.0, "pool": False}
+    assert literal.config == usual.config.model_copy(update=changed)
+    assert literal.config != usual.config
+    plain = Experiment.build(data, preset=["vectors", "literal"])  # nothing follows from the data
+    assert plain.config != literal.config
+    assert plain.presets == literal.presets
 
 
 def test_every_argument_reaches_the_grid(tiny_file: Path, tiny: DatasetSplits) -> None:

@@ -70,6 +70,7 @@ def test_small_grids_have_the_same_noises() -> None:
     }
     assert small["cifar10"].noises == plan_table("cifar10", ASKED)[0].noises
     assert small["cifar10"].presets == ["mini"]
+    assert small["cifar10"].methods == [*plan_table("cifar10", ASKED)[0].methods, "drpl:literal"]
     assert small["cifar10"].read_options.outside == ()
     assert small["imagenet32"].read_options.outside == ("8", "9")
     assert any(small["webvision"].noises)

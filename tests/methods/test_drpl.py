@@ -46,6 +46,21 @@ def test_the_papers_schedules() -> None:
     assert read_preset(method.Config, "drpl", "small").min_labelled > 0
 
 
+def test_the_overlay_literal_takes_away_what_is_ours() -> None:
+    """Over every preset; over those of the paper it changes nothing."""
+    for preset in ("small", "vectors", "digits", "mini", "finetune"):
+        ours = read_preset(method.Config, "drpl", preset)
+        literal = read_preset(method.Config, "drpl", preset, "literal")
+        parts = (literal.second_threshold, literal.min_labelled, literal.pool)
+        assert parts == (0.5, 0.0, False)
+        assert literal != ours
+        as_ours = {name: getattr(ours, name) for name in ("second_threshold", "pool")}
+        assert literal.model_copy(update={**as_ours, "min_labelled": ours.min_labelled}) == ours
+    for preset in ("cifar10", "cifar100", "imagenet32", "imagenet64", "webvision"):
+        paper = read_preset(method.Config, "drpl", preset)
+        assert read_preset(method.Config, "drpl", preset, "literal") == paper
+
+
 def test_detect_stops_after_the_second_split_and_train_goes_on(
     tiny: DatasetSplits, tmp_path: Path
 ) -> None:

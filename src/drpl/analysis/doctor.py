@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from drpl.analysis.findings import Findings, look_over
-from drpl.config.compose import PRESETS
+from drpl.config.compose import OVERLAYS, PRESETS
 from drpl.data.conflicts import (
     Marks,
     find_leaks,
@@ -167,4 +167,4 @@ def _estimate_times(data: DatasetSplits, presets: Sequence[str]) -> Iterator[tup
 
 def list_presets() -> list[str]:
     """Those that stand on their own."""
-    return [name for name in PRESETS if name not in ("figure1", "inception", "released")]
+    return [name for name in PRESETS if name not in (*OVERLAYS, "figure1", "inception")]

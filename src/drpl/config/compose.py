@@ -37,7 +37,9 @@ PRESETS = {
     "inception": "overlay: DivideMix's network for WebVision, on images of 342 pixels",
     "finetune": "overlay: networks begin with ImageNet's weights and need few epochs",
     "released": "overlay: what the authors' code does where it departs from the paper",
+    "literal": "overlay: DRPL as the paper has it, without what this library adds to it",
 }
+OVERLAYS = ("released", "literal")  # they change little, and lie over what else suits the data
 OLD_NAMES = {"rates": "lr"}  # keys of earlier versions, still read
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from rich.console import Console
 
-from drpl.config.compose import Tree, default_preset, merge
+from drpl.config.compose import OVERLAYS, Tree, default_preset, merge
 from drpl.data.dataset import DatasetSplits
 from drpl.data.sources import ReadOptions, check_source, load, with_ood
 from drpl.errors import ConfigError, DrplError, did_you_mean
@@ -48,13 +48,14 @@ class Cell:
     """One run of a grid."""
 
     noise: str | None
-    method: str
+    method: str  # or METHOD:OVERLAY
     seed: int
 
     @property
     def folder(self) -> Path:
         """Where it lies in the grid's folder."""
-        return Path("runs") / slugify(self.noise or "none") / self.method / f"seed-{self.seed}"
+        noise, method = slugify(self.noise or "none"), slugify(self.method)
+        return Path("runs") / noise / method / f"seed-{self.seed}"
 
     def __str__(self) -> str:
         return f"{self.method}, {self.noise or 'no noise'}, seed {self.seed}"
@@ -65,12 +66,13 @@ class Grid:
     """Methods under noises with seeds on one data set, and how they are carried out.
 
     A preset, or the key of a setting, that starts with a method's name and a colon is meant for
-    that method only: `{"drpl:relabel": {"begin": 20}}`.
+    that method only: `{"drpl:relabel": {"begin": 20}}`. The method `drpl:literal` is `drpl` with
+    the overlay `literal` over its presets, a row of its own.
     """
 
     data: AnyData
     out: Path
-    methods: Sequence[str]
+    methods: Sequence[str]  # names, or METHOD:OVERLAY
     noises: Sequence[str | None] = ()  # none: the data as they are
     seeds: Sequence[int] = (1,)
     ood: AnyData | None = None
@@ -105,13 +107,14 @@ class Grid:
 
     def build_experiment(self, cell: Cell) -> Experiment:
         """What a cell runs, as `drpl train` would."""
+        method, *overlay = cell.method.split(":")
         return Experiment.build(
             self.load_data(),
-            method=cell.method,
+            method=method,
             noise=cell.noise,
             confusion=self.confusion,
-            preset=presets_for(cell.method, self.presets),
-            settings=settings_for(cell.method, self.settings),
+            preset=[*presets_for(method, self.presets), *overlay],
+            settings=settings_for(method, self.settings),
             seed=cell.seed,
             goal=self.goal,
         )
@@ -130,9 +133,12 @@ class Grid:
             for kind, _ in parse_spec(noise) if noise is not None else ():
                 find("noise", kind, NOISES)
         usual = [default_preset(self.data) if isinstance(self.data, str) else "small"]
-        for method in dict.fromkeys(self.methods):
+        for name in dict.fromkeys(self.methods):
+            method, *overlay = name.split(":")
             find("method", method, METHODS)
-            presets = presets_for(method, self.presets) or usual
+            for one in overlay:
+                find("overlay", one, dict.fromkeys(OVERLAYS))
+            presets = [*(presets_for(method, self.presets) or usual), *overlay]
             try:
                 compose_for(method, presets, settings_for(method, self.settings))
             except ConfigError as error:
@@ -202,8 +208,9 @@ def compare(
 
     Without noises the data are taken as they are. A preset or the key of a setting that starts
     with a method's name, such as `{"drpl:relabel": {"begin": 20}}`, is meant for that method only.
-    A cell that fails does not stop the others. Call it again with the same arguments to continue
-    where it stopped.
+    A method such as `drpl:literal` is a row of its own, with that overlay over the presets. A cell
+    that fails does not stop the others. Call it again with the same arguments to continue where it
+    stopped.
     """
     return run_grid(make_grid(locals()))
 
@@ -333,7 +340,7 @@ def write_comparison(comparison: Comparison) -> None:
     cases: dict[str | None, list[Result]] = {}
     for result in [*results, *comparison.judged]:
         cases.setdefault(result.summary["noise"]["spec"], []).append(result)
-    look, pictures = assign_strokes([result.summary["method"] for result in results]), {}
+    look, pictures = assign_strokes([result.method for result in results]), {}
     for noise, runs in cases.items():
         title = f"Labels kept: {runs[0].summary['dataset']}, {noise or 'its own noise'}"
         own = [run for run in runs if run not in comparison.judged]

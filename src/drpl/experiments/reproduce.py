@@ -25,7 +25,7 @@ ALIKE = ("nonuniform", "ood-nonuniform")  # noises that follow a confusion matri
 OWN_FLIPS = ("cifar10", "cifar100")  # sets whose non-uniform noise needs none
 FOREIGN = ("ood", "ood-nonuniform")
 # What tables take besides the preset of their data: TS judges the networks of Figure 1.
-OVERLAYS = {"detection": ["figure1"], "webvision-google": ["inception"]}
+PRESETS = {"detection": ["figure1"], "webvision-google": ["inception"]}
 SIDES = {"webvision-google": 342}  # pixels, where not those of the data set
 ANY = "uniform:0.4"  # the time of a run hardly depends on its noise, but an oracle needs some
 
@@ -60,7 +60,7 @@ def plan_table(table: str, asked: Grid, *, mini: bool = False) -> list[Grid]:
             data=dataset,
             methods=[method for method in trained if method in METHODS],
             noises=[*dict.fromkeys(None if f.noise == "none" else f.noise for f in mine)],
-            presets=asked.presets or [default_preset(dataset), *OVERLAYS.get(table, [])],
+            presets=asked.presets or [default_preset(dataset), *PRESETS.get(table, [])],
             agreement=any(map(_is_detector, rows)),
             read_options=replace(asked.read_options, size=asked.read_options.size or sides),
             # Where the paper prints no accuracy, no final model is needed.
@@ -81,11 +81,16 @@ def _is_detector(row: str) -> bool:
 
 
 def _shrink(grid: Grid, asked: Grid) -> Grid:
-    """The methods and noises of a grid, small: under the preset `mini`, on data that are here."""
+    """The methods and noises of a grid, small: under the preset `mini`, on data that are here.
+
+    That preset adds something to DRPL, so DRPL without it has a row of its own.
+    """
     read = asked.read_options
     data = asked.data or find_mini_data(read)
     noises = grid.noises if any(grid.noises) else [MINI_WEB]
     grid = replace(grid, data=data, noises=noises, presets=asked.presets or ["mini"])
+    if "drpl" in grid.methods:
+        grid = replace(grid, methods=[*grid.methods, "drpl:literal"])
     outside, size, limit = MINI.get(str(data), ((), None, None))
     foreign = outside if _list_kinds(grid) & {*FOREIGN} else ()
     size, limit = read.size or size, read.limit or limit

@@ -185,7 +185,7 @@ def _make_parts(parts: _Parts, grid: Grid, target: str | DatasetSplits | None, p
             parts.notes.append(f"{format_case(case)}: {UNKNOWN}")
             continue
         for method, (first, *_) in group_by_method(mine).items():
-            name = f"look/{slugify(noise)}/{method}"
+            name = f"look/{slugify(noise)}/{slugify(method)}"
             if files := parts.make(name, _look, [first], grid, folder / name):
                 pictures[format_run(first)] = files[0].with_suffix(".svg")
     own = grid.data.outside if isinstance(grid.data, DatasetSplits) else None
@@ -225,7 +225,8 @@ def measure_separation(runs: Sequence[Result]) -> pd.DataFrame:
 
 def _name_loss(method: str, stage: str) -> str | None:
     """The column of a stage's loss: cross_entropy, drpl_stage_1, drpl_pooled."""
-    stages = getattr(registry.METHODS[method].load(), "EVIDENCE", ())
+    name = method.partition(" (")[0]  # without overlays
+    stages = getattr(registry.METHODS[name].load(), "EVIDENCE", ())
     if len(stages) < 2:
         return method if stage in stages else None
     return f"{method}_stage_{stages.index(stage) + 1}" if stage in stages else f"{method}_{stage}"

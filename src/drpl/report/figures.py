@@ -49,7 +49,7 @@ def figures(places: Sequence[Path | str | Result], folder: Path | str) -> list[P
 
 def draw_all(runs: Sequence[Result]) -> Iterator[Picture]:
     """The figures of each case, then those of each run."""
-    strokes = assign_strokes([run.summary["method"] for run in runs])
+    strokes = assign_strokes([run.method for run in runs])
     for case, mine in group_by_case(runs).items():
         yield from draw_case(case, mine, strokes)
     for run in runs:

@@ -106,21 +106,21 @@ def infer_epochs(run: Result, stage: str, rows: int) -> NDArray[Any]:
     return np.append(np.arange(1, rows) * every, epochs)
 
 
-def _group(runs: Iterable[Result], key: Callable[[dict[str, Any]], Key]) -> dict[Key, list[Result]]:
+def _group(runs: Iterable[Result], key: Callable[[Result], Key]) -> dict[Key, list[Result]]:
     groups: dict[Key, list[Result]] = {}
     for run in runs:
-        groups.setdefault(key(run.summary), []).append(run)
+        groups.setdefault(key(run), []).append(run)
     return groups
 
 
 def group_by_case(runs: Iterable[Result]) -> dict[Case, list[Result]]:
     """Runs that may be compared: the same data set with the same noise."""
-    return _group(runs, lambda summary: (summary["dataset"], summary["noise"]["spec"]))
+    return _group(runs, lambda run: (run.summary["dataset"], run.summary["noise"]["spec"]))
 
 
 def group_by_method(runs: Sequence[Result]) -> dict[str, list[Result]]:
-    """The seeds of each method."""
-    return _group(runs, lambda summary: str(summary["method"]))
+    """The seeds of each method, of a method with an overlay apart from those without."""
+    return _group(runs, lambda run: run.method)
 
 
 def format_case(case: Case) -> str:
@@ -132,5 +132,5 @@ def format_case(case: Case) -> str:
 def format_run(run: Result) -> str:
     """A run in a title: "drpl, digits, uniform:0.6, seed 1"."""
     s = run.summary
-    parts = (s["method"], s["dataset"], s["noise"]["spec"], f"seed {s['seed']}")
+    parts = (run.method, s["dataset"], s["noise"]["spec"], f"seed {s['seed']}")
     return ", ".join(part for part in parts if part)

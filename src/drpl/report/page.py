@@ -134,7 +134,7 @@ def _render(
     about: About | None,
 ) -> str:
     """The page as text; equal folders give equal text."""
-    numbers, strokes = Numbers(runs), assign_strokes([run.summary["method"] for run in runs])
+    numbers, strokes = Numbers(runs), assign_strokes([run.method for run in runs])
     done = [run for run in runs if run.finished]
     training = [run for run in runs if not run.finished]
     detailed, cases = _choose_detailed(runs), group_by_case(runs)

@@ -65,7 +65,7 @@ def tabulate_results(numbers: Numbers, runs: Sequence[Result]) -> Table:
 
     columns: dict[str, Callable[[list[Result]], Any]] = {
         "noise": lambda seeds: _name_noise(seeds[0]),
-        "method": lambda seeds: tag_name(seeds[0].summary["method"]),
+        "method": lambda seeds: tag_name(seeds[0].method),
         "seeds": numbers.count,
         "accuracy, last (%)": summarize("accuracy.last", 2),
         "best (%)": summarize("accuracy.best", 2),
@@ -115,7 +115,7 @@ def tabulate_runs(numbers: Numbers, runs: Sequence[Result]) -> Table:
     """A row for each run by itself."""
     columns: Columns[Result] = {
         "folder": lambda run: tag_name(str(run.folder)),
-        "method": lambda run: tag_name(run.summary["method"]),
+        "method": lambda run: tag_name(run.method),
         "noise": _name_noise,
         "seed": lambda run: numbers.read(run, "seed"),
         "state": lambda run: "finished" if run.finished else "training",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tomli_w
 
-from drpl.config.compose import Tree, compose, default_preset, merge
+from drpl.config.compose import OVERLAYS, Tree, compose, default_preset, merge
 from drpl.config.from_data import suit_to_vectors
 from drpl.config.settings import LATER, Common
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
@@ -89,13 +89,14 @@ class Experiment:
         clean = with_ood(as_splits(data), ood)
         if clean.train.tags is not None:
             raise ConfigError("these images have several labels each; training takes one")
-        presets = list_presets(preset, clean)
+        asked = [preset] if isinstance(preset, str) else list(preset or ())
+        presets = list_presets(asked, clean)
         loaded = Method.load(method)
         if config is None:
             if not isinstance(method, str):
                 raise ConfigError("a method of your own needs its settings: pass config=...")
             suited: Tree = {}
-            if not preset and len(clean.train.images.shape) == 1:
+            if presets != asked and len(clean.train.images.shape) == 1:
                 suited |= suit_settings(method, clean)
             config = compose_for(method, presets, merge(suited, settings or {}))
         if network:
@@ -184,10 +185,11 @@ def as_splits(data: AnyData) -> DatasetSplits:
     return data
 
 
-def list_presets(preset: str | Iterable[str] | None, data: DatasetSplits) -> list[str]:
-    """The presets asked for, or the one that suits the data."""
-    names = [preset] if isinstance(preset, str) else list(preset or ())
-    return names or [default_preset(data.name, vectors=len(data.train.images.shape) == 1)]
+def list_presets(asked: list[str], data: DatasetSplits) -> list[str]:
+    """The presets asked for; overlays alone lie over the one that suits the data."""
+    if not set(asked) <= set(OVERLAYS):
+        return asked
+    return [default_preset(data.name, vectors=len(data.train.images.shape) == 1), *asked]
 
 
 def suit_settings(method: str, data: DatasetSplits) -> Tree:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drpl.config.compose import Tree, flatten, merge
+from drpl.config.compose import OVERLAYS, Tree, flatten, merge
 from drpl.errors import RunError
 from drpl.files import (
     check_record,
@@ -83,6 +83,15 @@ class Result:
         summary = summarize(folder, about, noise, origin.get("versions", {}))
         return cls(folder, summary, finished=False)
 
+    @cached_property
+    def method(self) -> str:
+        """What tables call it: the method, and in brackets overlays: "drpl (literal)"."""
+        path, name = self.folder / "config.toml", str(self.summary["method"])
+        about = read_toml(path, ConfigRecord)["run"] if path.exists() else {}
+        presets = str(about.get("preset", "")).split(", ")
+        overlays = [overlay for overlay in OVERLAYS if overlay in presets]
+        return f"{name} ({', '.join(overlays)})" if overlays else name
+
     @property
     def accuracy(self) -> dict[str, float | None]:
         """Test accuracy in percent: `last` and `best`; None without a test set."""
@@ -124,7 +133,7 @@ class Result:
     def _title(self) -> str:
         s = self.summary
         noise = f", noise {s['noise']['spec']}" if s["noise"]["spec"] else ""
-        return f"{s['method']} on {s['dataset']}{noise}, seed {s['seed']}"
+        return f"{self.method} on {s['dataset']}{noise}, seed {s['seed']}"
 
     def _list_figures(self) -> list[str]:
         """A line each."""
