@@ -25,8 +25,8 @@ FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
 SLACK = 1e-3  # of cosines, for rounding
-PROBED = 8  # lists of the index that are looked at, of as many as the root of the samples
-NEARBY = 4  # of these for near-duplicates, which are in the same list or the one beside it
+PROBED = 16  # lists of the index that are looked at, of as many as the root of the samples
+NEARBY = 8  # of these for near-duplicates, most of which are in the same list or beside it
 LEARNT = 40, 10  # samples of each list, and rounds, by which the index learns where its lists are
 
 
@@ -39,14 +39,14 @@ def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int
 def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
 
-    There are fewer in small sets. Of more than `MOST` rows so many are compared with, and by their
-    main components alone; above `EXACT` an index of faiss finds most of them among all.
+    There are fewer in small sets. Of more than `MOST` rows an index of faiss finds most of them by
+    their main components; without it so many rows, drawn at random, are compared with.
     """
     number = torch.arange(len(unit))
     if len(number) <= MOST:
         return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
     unit = shorten(unit)[:, :-1]
-    if len(number) > EXACT and find_spec("faiss"):
+    if find_spec("faiss"):
         return _search_nearest(unit, count)
     pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
     others, found = unit[pool], []
