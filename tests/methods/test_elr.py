@@ -10,9 +10,7 @@ from torch.nn import functional
 
 from drpl.methods import elr
 from drpl.randomness import rng
-from drpl.training import feed as feeding
-from drpl.training import tables
-from tests.support.stages import first_batch, make_feed, make_net, pass_epoch
+from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, pass_halves
 from tests.support.tiny import read_preset
 
 LABELS = torch.arange(24) % 3
@@ -96,25 +94,8 @@ def test_samples_that_no_batch_visits_keep_their_target() -> None:
 def test_two_processes_move_targets_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_stage()
     pass_epoch(whole, make_feed(2, 12))
-    monkeypatch.setattr(feeding, "world", lambda: 2)
-    moved = torch.zeros(24, 3)
-    for number in (0, 1):
-        monkeypatch.setattr(feeding, "rank", lambda number=number: number)
-        part = make_stage()
-        pass_epoch(part, make_feed(2, 12), processes=2)
-        moved += part.targets  # each has moved its own half
-    assert torch.allclose(whole.targets, moved, atol=1e-6)
-
-
-def test_a_large_table_is_mapped_and_moves_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = make_stage()
-    pass_epoch(plain, make_feed(1))
-    monkeypatch.setattr(tables, "BUDGET", 100)
-    monkeypatch.setattr(tables, "PART", 100)
-    mapped = make_stage()
-    assert tables.is_mapped(mapped.targets)
-    pass_epoch(mapped, make_feed(1))
-    assert torch.equal(mapped.targets, plain.targets)
+    one, two = pass_halves(make_stage, monkeypatch)
+    assert torch.allclose(whole.targets, one.targets + two.targets, atol=1e-6)
 
 
 def test_presets_follow_the_released_code() -> None:

@@ -8,10 +8,8 @@ from torch.autograd import gradcheck
 
 from drpl.methods import sop
 from drpl.randomness import rng
-from drpl.training import feed as feeding
-from drpl.training import tables
 from drpl.training.losses import one_hot
-from tests.support.stages import first_batch, make_feed, make_net, pass_epoch
+from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, pass_halves
 from tests.support.tiny import read_preset
 
 LABELS = torch.arange(24) % 3
@@ -127,27 +125,11 @@ def test_samples_that_no_batch_visits_stay() -> None:
 def test_two_processes_move_corrections_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, start = grown(), grown()
     pass_epoch(whole, make_feed(2, 12))
-    monkeypatch.setattr(feeding, "world", lambda: 2)
-    moved_u, moved_v = torch.zeros(24, 1), torch.zeros(24, 3)
-    for number in (0, 1):
-        monkeypatch.setattr(feeding, "rank", lambda number=number: number)
-        part = grown()
-        pass_epoch(part, make_feed(2, 12), processes=2)
-        moved_u += part.u - start.u  # each has moved its own half
-        moved_v += part.v - start.v
-    assert torch.allclose(whole.u, start.u + moved_u, atol=1e-5)
-    assert torch.allclose(whole.v, start.v + moved_v, atol=1e-5)
-
-
-def test_a_large_table_is_mapped_and_moves_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = grown()
-    pass_epoch(plain, make_feed(1))
-    monkeypatch.setattr(tables, "BUDGET", 100)
-    monkeypatch.setattr(tables, "PART", 100)
-    mapped = grown()
-    assert tables.is_mapped(mapped.v)
-    pass_epoch(mapped, make_feed(1))
-    assert torch.equal(mapped.v, plain.v)
+    one, two = pass_halves(grown, monkeypatch)
+    for name in ("u", "v"):
+        after, before = getattr(whole, name), getattr(start, name)
+        moved = getattr(one, name) + getattr(two, name) - 2 * before
+        assert torch.allclose(after, before + moved, atol=1e-5)
 
 
 def test_presets_follow_paper_and_code() -> None:
