@@ -42,6 +42,7 @@ EPOCHS = {
     *("begin", "window", "delay", "cooling", "ramp", "select_from", "positive_from"),
     *("prune_from", "prune_every", "learn_from", "learn_until"),
 }
+MOVING = {"label_rate", "u_rate", "v_rate"}  # of what each sample learns once an epoch
 
 
 def main() -> None:
@@ -117,7 +118,7 @@ def _scale(
             yield name, dict(_scale(value, effort, rate, schedules))
         elif name in EPOCHS:
             yield name, type(value)(max(2 if name == "cooling" else 1, round(value * effort)))
-        elif name == "label_rate":  # labels have fewer epochs to move in
+        elif name in MOVING:  # there are fewer epochs to move in
             yield name, value / effort
         elif name in ("start", "complements"):
             yield name, value

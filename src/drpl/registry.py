@@ -123,6 +123,8 @@ _METHODS = {
         "coteaching": "two networks that choose each other's easy samples",
         "drpl": "relabel, split by loss, semi-supervised, split, once more",
         "dividemix": "two networks divide the samples for each other",
+        "elr": "predictions held near their own early running mean",
+        "sop": "a sparse term of each sample takes over what is wrong in its label",
         "oracle_ssl": "the end of drpl, knowing which labels are wrong",
     }.items()
 }

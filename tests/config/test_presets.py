@@ -67,7 +67,7 @@ STATED: dict[str, dict[str, set[str]]] = {
         "final_schedule.lr": LATE,
     },
 }
-OTHERS = {"coteaching", "reed"}  # not in the paper: P is the method's own there
+OTHERS = {"coteaching", "reed", "sop"}  # not in the paper: P is the method's own there
 NAMES = sorted(path.name.removesuffix(".toml") for path in FOLDER.iterdir() if ".toml" in path.name)
 
 

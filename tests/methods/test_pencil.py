@@ -8,9 +8,8 @@ from torch.autograd import gradcheck
 
 from drpl.methods import pencil
 from drpl.randomness import rng
-from drpl.training import feed as feeding
 from drpl.training.losses import entropy, one_hot
-from tests.support.stages import first_batch, make_feed, make_net, pass_epoch
+from tests.support.stages import first_batch, make_feed, make_net, pass_epoch, pass_halves
 from tests.support.tiny import read_preset
 
 LABELS = torch.arange(24) % 3
@@ -76,13 +75,8 @@ def test_labels_that_no_batch_visits_stay() -> None:
 def test_two_processes_move_labels_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_stage()
     pass_epoch(whole, make_feed(2, 12))
-    monkeypatch.setattr(feeding, "world", lambda: 2)
-    moved = torch.zeros(24, 3)
-    for number in (0, 1):
-        monkeypatch.setattr(feeding, "rank", lambda number=number: number)
-        part = make_stage()
-        pass_epoch(part, make_feed(2, 12), processes=2)
-        moved += part.y - 10 * GIVEN  # each has moved its own half
+    parts = pass_halves(make_stage, monkeypatch)
+    moved = sum(part.y - 10 * GIVEN for part in parts)
     assert torch.allclose(whole.y, 10 * GIVEN + moved, atol=1e-5)
 
 

@@ -1,14 +1,20 @@
 """A linear network and a few vectors: enough to check one epoch of a stage by hand."""
 
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
 import torch
 from torch import Tensor, nn
 
 from drpl.data.images import TensorImages
 from drpl.data.transforms import Normalise
 from drpl.randomness import rng
+from drpl.training import feed as feeding
 from drpl.training.feed import Feed
 from drpl.training.stage import Stage
 
+S = TypeVar("S", bound=Stage)
 Steps = list[dict[str, float]]
 
 
@@ -46,3 +52,16 @@ def pass_epoch(stage: Stage, feed: Feed, processes: int = 1) -> Steps:
         (torch.stack(list(terms.values())).sum() / processes).backward()
         steps.append({name: term.item() for name, term in terms.items()})
     return steps
+
+
+def pass_halves(make: Callable[[], S], monkeypatch: pytest.MonkeyPatch) -> Iterator[S]:
+    """Epoch 2 in batches of 12 on two processes, each of which sees half of every batch.
+
+    The stage as either has it; tables are not summed, so each has changed its own rows.
+    """
+    monkeypatch.setattr(feeding, "world", lambda: 2)
+    for number in (0, 1):
+        monkeypatch.setattr(feeding, "rank", lambda number=number: number)
+        part = make()
+        pass_epoch(part, make_feed(2, 12), processes=2)
+        yield part
