@@ -39,7 +39,7 @@ from drpl.data.dataset import Dataset
 from drpl.data.images import Images
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load
-from drpl.detection.neighbours import PROBED, build_index, find_nearest, find_pairs, shorten
+from drpl.detection.neighbours import build_index, find_nearest, find_pairs, shorten
 from drpl.errors import DataError
 from drpl.files import read_json, write_json
 from drpl.runs.execute import list_versions
@@ -284,7 +284,7 @@ def search_faiss(x: NDArray[Any]) -> Found:
     faiss.omp_set_num_threads(torch.get_num_threads())
     made: list[Any] = []
     return clock(
-        lambda: made.append(build_index(torch.from_numpy(x), PROBED)),
+        lambda: made.append(build_index(torch.from_numpy(x))),
         lambda: made[0].search(x, 11)[1],
     )
 

@@ -25,8 +25,7 @@ FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
 SLACK = 1e-3  # of cosines, for rounding
-PROBED = 16  # lists of the index that are looked at, of as many as the root of the samples
-NEARBY = 8  # of these for near-duplicates, most of which are in the same list or beside it
+PROBED = 8  # lists of the index that are looked at, of as many as the root of the samples
 LEARNT = 40, 10  # samples of each list, and rounds, by which the index learns where its lists are
 
 
@@ -59,7 +58,7 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The same by an index, among all rows."""
-    index, products, near = build_index(unit, PROBED), [], []
+    index, products, near = build_index(unit), [], []
     for rows in torch.arange(len(unit)).split(COLUMNS):
         values, found = map(torch.from_numpy, index.search(unit[rows].numpy(), count + 1))
         # Itself, and places that the index could not fill, come last.
@@ -70,14 +69,14 @@ def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.cat(products), torch.cat(near)
 
 
-def build_index(vectors: Tensor, probed: int) -> Any:
-    """An index of faiss over rows, by their products, that looks at so many of its lists."""
+def build_index(vectors: Tensor) -> Any:
+    """An index of faiss over rows, by their products."""
     import faiss
 
     (count, width), (samples, rounds) = vectors.shape, LEARNT
     lists = max(1, min(int(count**0.5), count // samples))
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT)
-    index.nprobe, index.cp.niter = probed, rounds
+    index.nprobe, index.cp.niter = PROBED, rounds
     some = torch.linspace(0, count - 1, min(count, samples * lists)).long()
     index.train(vectors[some].numpy())
     index.add(vectors.numpy())
@@ -196,7 +195,7 @@ class _Table(NamedTuple):
 
     def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
         """Most of the pairs of the whole table that reach the threshold, highest product first."""
-        index, pairs, products = build_index(self.short_right, NEARBY), [], []
+        index, pairs, products = build_index(self.short_right), [], []
         for rows in torch.arange(len(self.left)).split(COLUMNS):
             _, found = index.search(self.short_left[rows].numpy(), most + 1)
             near = torch.from_numpy(found)
