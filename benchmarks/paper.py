@@ -254,8 +254,9 @@ def write(
     draw_rocs(runs, out)
     paper_tables.write(out)
     failures = {str(cell): why for part in found for cell, why in part.failures.items()}
+    only = ["--sets", *asked.sets] if asked.sets else []
     about = {
-        "command": "make paper",
+        "command": " ".join(["python -m benchmarks.paper", *only]),
         "encoder": f"{features.ENCODER}, {features.DIMENSIONS} principal components",
         "runs": len(runs),
         "left out": missing,
