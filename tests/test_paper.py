@@ -25,6 +25,7 @@ def run_quick(main: object, folder: Path, cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files if path.name not in timed}
 
 
+@pytest.mark.slow
 def test_the_grid_is_made_once_and_again_the_same(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
