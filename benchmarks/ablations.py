@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import features, mini
+from benchmarks import features, mini, paper
 from drpl.errors import DataError
 from drpl.experiments.grid import Grid, run_grid
 from drpl.files import slugify, write_atomic, write_json
@@ -30,7 +30,7 @@ FEATURES, SCRATCH = "features", "from scratch"
 SEEDS = {FEATURES: (1, 2, 3), SCRATCH: (1,)}
 QUICK = ("drpl", "warm-up not loaded", "NU-OOD by row")  # what `--quick` tries
 BASE = "drpl"
-OURS = {"pool": True}  # on features, as in benchmarks/paper.py
+OURS = {name.removeprefix("drpl:"): value for name, value in paper.OURS.items()}  # on features
 KINDS = ("NU-ID", "U-ID", "NU-OOD", "U-OOD")
 FLIPS = 0.4  # the share of each class that moves, for four and five flips
 STAGES = {  # each network of the base itself, and the split that it leads to
@@ -58,6 +58,7 @@ ABLATIONS = {
     "second threshold 0.1": Ablation({"second_threshold": 0.1}),
     "second threshold 0.5": Ablation({"second_threshold": 0.5}),
     "`min_labelled` 0": Ablation({"min_labelled": 0.0}),
+    "`min_labelled` 0.7": Ablation({"min_labelled": 0.7}),
     "stages not averaged": Ablation({"pool": False}),
     "first threshold 0.05": Ablation({"first_threshold": 0.05}),
     "first threshold 0.5": Ablation({"first_threshold": 0.5}),

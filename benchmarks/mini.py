@@ -80,9 +80,11 @@ def fashion(asked: argparse.Namespace) -> list[Comparison]:
     ]
 
 
-def prepare_fashion(out: Path, data_dir: Path | None) -> dict[str, Any]:
+def prepare_fashion(
+    out: Path, data_dir: Path | None, size: int = 14, limit: int = 1200
+) -> dict[str, Any]:
     """What `compare` takes for the small Fashion-MNIST; which classes look alike is learnt once."""
-    read_options = ReadOptions(size=14, limit=1200, data_dir=data_dir, outside=OUTSIDE)
+    read_options = ReadOptions(size=size, limit=limit, data_dir=data_dir, outside=OUTSIDE)
     try:
         data = load(FASHION, read_options)
     except DataError:

@@ -23,6 +23,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PICTURES = {
     "review/found-aggre_label-seed-1.png": "found.png",
     "clipart/clipart.png": "clipart.png",
+    "which/which.png": "which.png",
 }
 COPIES = ("recompressed", "resized", "cropped", "mirrored")
 LABELLED = {  # sets of labels that folders of photos are made with
@@ -230,7 +231,33 @@ def retrain() -> str:
 
 
 def scratch() -> str:
-    """CIFAR-10N's human labels, on pixels."""
+    """CIFAR-10N's human labels, on pixels: means over seeds."""
+    return average_seeds("humans/scratch.csv")
+
+
+def scratch_gains() -> str:
+    """What each change to DRPL is worth there, on labels to choose by."""
+    return average_seeds("humans/scratch-gains.csv")
+
+
+def average_seeds(name: str) -> str:
+    """Each way to judge labels, with its mean over seeds; margins where all is averaged only."""
+    if not (RESULTS / name).exists():
+        return "Not measured yet.\n"
+    found = pd.read_csv(RESULTS / name)
+    shown = found[(found.score != "margin") | (found["mean over"] == "all")]
+    rows = []
+    for place, mine in shown.groupby(["method", "stage", "mean over", "score"], sort=False):
+        method, stage, over, score = (str(part) for part in place)
+        auroc = f"{mine.auroc.mean():.3f}" + (f" ± {mine.auroc.std():.3f}" if len(mine) > 1 else "")
+        numbers = [f"{mine.precision.mean():.3f}", str(len(mine)), f"{mine.images.mean():,.0f}"]
+        rows.append([f"`{method}`", stage, over, score, auroc, *numbers])
+    head = "method, stage, mean over, score, AUROC, precision, seeds, images shown"
+    return table(head, rows, names=4)
+
+
+def scratch_earlier() -> str:
+    """The same labels, with rates that fall in steps and labels judged by one view."""
     names = {"drpl": "DRPL", "cleanlab": "cleanlab", "cross_entropy": "small loss"}
     rows = [
         [
@@ -240,7 +267,7 @@ def scratch() -> str:
             f"{row.precision:.3f}",
             f"{row.images:,}",
         ]
-        for row in pd.read_csv(RESULTS / "humans" / "scratch.csv").itertuples()
+        for row in pd.read_csv(RESULTS / "humans" / "scratch-earlier.csv").itertuples()
     ]
     return table("detector, score, AUROC, precision, images shown", rows, names=2)
 
@@ -375,7 +402,8 @@ AUROCS = ("auroc", "auroc of labels that are there", "auroc of labels that are n
 TABLES: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
-        *(demo, mini, accuracy, losses, humans, people, sizes, rates, scratch, probes, cleaning),
+        *(demo, mini, accuracy, losses, humans, people, sizes, rates, probes, cleaning),
+        *(scratch, scratch_gains, scratch_earlier),
         *(encoder, second_encoder, photos, planted, several, looks, retrain, scale, saving),
         *(duplicates, outliers, speed),
     )
@@ -383,6 +411,10 @@ TABLES: dict[str, Callable[[], str]] = {
 PAPER = ("accuracy", "significance", "detection", "detectors", "cost")
 TABLES |= {f"paper_{name}": stored(f"paper/{name}.md") for name in PAPER}
 TABLES["ablations"] = stored("ablations/summary.md")
+TABLES |= {f"claims_{name}": stored(f"claims/{name}.md") for name in ("summary", "sections")}
+TABLES["leaderboard"] = stored("leaderboard/table.md")
+TABLES["which_words"] = stored("which/words.md")
+TABLES["which_leaders"] = stored("which/leaders.md")
 
 if __name__ == "__main__":
     main()

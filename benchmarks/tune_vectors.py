@@ -40,8 +40,10 @@ RESULTS = Path("benchmarks/results/vectors-tuning")
 # Settings that are numbers of epochs, or epochs themselves.
 EPOCHS = {
     *("begin", "window", "delay", "cooling", "ramp", "select_from", "positive_from"),
-    *("prune_from", "prune_every", "learn_from", "learn_until"),
+    *("prune_from", "prune_every", "learn_from", "learn_until", "decay_ramp"),
+    *("agree_from", "remember_from"),
 }
+KEPT = {"momentum"}  # the share of each sample's table that an epoch leaves
 MOVING = {"label_rate", "u_rate", "v_rate"}  # of what each sample learns once an epoch
 
 
@@ -107,17 +109,20 @@ def _scale(
             lr = {
                 1 + round((first - 1) * effort): round(at * rate, 10) for first, at in value["lr"]
             }
-            yield (
-                name,
-                {
-                    "epochs": max(2, round(value["epochs"] * effort)),
-                    "lr": [list(pair) for pair in lr.items()],
-                },
-            )
+            scaled = {
+                "epochs": max(2, round(value["epochs"] * effort)),
+                "lr": [list(pair) for pair in lr.items()],
+            }
+            if value["cosine"]:
+                after, least = value["cosine"]
+                scaled["cosine"] = [round(after * effort), least]
+            yield name, scaled
         elif isinstance(value, dict):
             yield name, dict(_scale(value, effort, rate, schedules))
-        elif name in EPOCHS:
+        elif name in EPOCHS and value:  # none stays none
             yield name, type(value)(max(2 if name == "cooling" else 1, round(value * effort)))
+        elif name in KEPT:
+            yield name, round(value ** (1 / effort), 4)
         elif name in MOVING:  # there are fewer epochs to move in
             yield name, value / effort
         elif name in ("start", "complements"):
@@ -125,8 +130,15 @@ def _scale(
 
 
 def write(rows: pd.DataFrame) -> None:
-    """All rows, and of each method what was best: the mean of accuracy and AUROC, in %."""
-    write_atomic(RESULTS.with_suffix(".csv"), to_csv(rows))
+    """All rows, and of each method what was best: the mean of accuracy and AUROC, in %.
+
+    Rows of methods that were not asked for stay as they are.
+    """
+    path = RESULTS.with_suffix(".csv")
+    if path.exists():
+        before = pd.read_csv(path)
+        rows = pd.concat([before[~before["method"].isin(rows["method"])], rows])
+    write_atomic(path, to_csv(rows))
     about = {"command": "python -m benchmarks.tune_vectors", "seed": SEED, "encoder": "lite0"}
     write_json(RESULTS.with_suffix(".json"), {**about, "versions": list_versions()})
     rows["score"] = (rows["accuracy"] + 100 * rows["auroc"].fillna(0)) / 2

@@ -16,6 +16,7 @@ from hypothesis import settings
 from drpl.__main__ import main
 from drpl.data.dataset import DatasetSplits
 from drpl.encoders.encoder import load_encoder
+from drpl.report.style import Picture
 from tests.support.tiny import tiny_data, tiny_pixels
 
 pytest_plugins = ["tests.support.browser"]
@@ -87,6 +88,13 @@ class Answer:
 
 
 Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made but not drawn, which takes most of a report's time; tests/report draws."""
+    monkeypatch.setattr(Picture, "render_svg", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr(Picture, "render_png", lambda *_, **__: b"\x89PNG")
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def test_the_grid_is_made_once_and_again_the_same(
     pd.testing.assert_frame_equal(*both)
 
 
+@pytest.mark.slow
 def test_the_ablations_are_run(shared: Path, tmp_path: Path) -> None:
     found = run_quick(ablations.main, tmp_path, shared / "encoders")
     table = pd.read_csv(tmp_path / "results" / "table.csv")
@@ -66,12 +67,13 @@ def test_the_ablations_are_run(shared: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("preset", "ours"), [("vectors", ablations.OURS), ("mini", {})])
-def test_each_ablation_changes_what_it_names(preset: str, ours: dict[str, bool]) -> None:
+def test_each_ablation_changes_what_it_names(preset: str, ours: dict[str, object]) -> None:
     def compose(settings: dict[str, object]) -> dict[str, object]:
         return flatten(compose_for("drpl", [preset], {**ours, **settings}).model_dump())
 
     base = compose({})
-    literal = flatten(compose_for("drpl", [preset, "literal"], {}).model_dump())
+    first = {key: value for key, value in ours.items() if key.startswith("relabel")}  # as long
+    literal = flatten(compose_for("drpl", [preset, "literal"], first).model_dump())
     assert compose(dict(ablations.ABLATIONS["literal"].settings)) == literal
     same = []
     for name, ablation in ablations.ABLATIONS.items():
@@ -154,3 +156,20 @@ def test_the_kept_ablations_follow_from_the_kept_runs() -> None:
     assert ablations.summarize(pd.read_csv(folder / "table.csv")) == (
         folder / "summary.md"
     ).read_text("utf-8")
+
+
+def test_rows_of_another_call_stay_in_their_places() -> None:
+    def list_rows(*methods: str, auroc: float) -> pd.DataFrame:
+        rows = [("cifar10", "uniform:0.8", method, auroc) for method in methods]
+        return pd.DataFrame(rows, columns=["dataset", "noise", "method", "auroc"])
+
+    before = list_rows("cross_entropy", "drpl", "drpl (literal)", "sop", auroc=0.5)
+    found = paper.keep_others(before, list_rows("sop", "drpl", auroc=0.9))
+    assert list(found["method"]) == ["cross_entropy", "drpl", "drpl (literal)", "sop"]
+    assert list(found["auroc"]) == [0.5, 0.9, 0.5, 0.9]
+
+
+def test_methods_can_be_chosen() -> None:
+    (part,) = paper.choose_methods(paper.PARTS, ["elr", "sop"])
+    assert part.methods == ("elr", "sop")
+    assert tuple(part.seeds) == paper.FEWER

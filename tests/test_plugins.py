@@ -67,6 +67,7 @@ def test_a_package_brings_a_method_and_a_detector(site: Path, tmp_path: Path) ->
     assert scored.returncode == 0, scored.stderr
 
 
+@pytest.mark.slow
 def test_a_broken_package_is_one_sentence_for_who_asks_for_it(site: Path, tmp_path: Path) -> None:
     said = drpl(site, tmp_path, "train", "digits", "--method", "wrecked", "--out", "run")
     assert said.returncode == 2

@@ -53,6 +53,15 @@ def all_reduce_max(table: Tensor) -> Tensor:
     return table
 
 
+def all_gather_rows(table: Tensor) -> Tensor:
+    """The rows of all processes, one process after the other; each has as many."""
+    if world() == 1:
+        return table
+    parts = [torch.empty_like(table, memory_format=torch.contiguous_format) for _ in range(world())]
+    dist.all_gather(parts, table.contiguous())
+    return torch.cat(parts)
+
+
 def broadcast(table: Tensor) -> Tensor:
     """What the first process has, on every process."""
     if world() > 1:
@@ -78,13 +87,18 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def agree_on_batchnorm(module: nn.Module) -> None:
-    """Average the running statistics, which each process collects on its own part."""
+    """Average the running statistics, which each process collects on its own part.
+
+    Numbers of batches are the first process's: another may have had nothing to forward in one.
+    """
     if world() == 1:
         return
     for name, statistic in module.named_buffers():
         if name.endswith(("running_mean", "running_var")):
             dist.all_reduce(statistic)
             statistic /= world()
+        elif name.endswith("num_batches_tracked"):
+            dist.broadcast(statistic, src=0)
 
 
 def check_agreement(module: nn.Module) -> None:

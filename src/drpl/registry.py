@@ -124,7 +124,14 @@ _METHODS = {
         "drpl": "relabel, split by loss, semi-supervised, split, once more",
         "dividemix": "two networks divide the samples for each other",
         "elr": "predictions held near their own early running mean",
+        "elr_plus": "early learning by two networks, taught by each other's averaged weights",
         "sop": "a sparse term of each sample takes over what is wrong in its label",
+        "pls": "noisy labels are guessed, and a guess trusted by its own loss",
+        "disc": "each sample's own threshold tells clean, hard and mistaken labels",
+        "dsos": "labels of images of no class softened, those of another class replaced",
+        "moit": "classifier and embedding on mixed images; neighbours find noisy labels",
+        "promix": "two networks that believe small losses and sure predictions, class by class",
+        "sncf": "clusters of unsupervised features tell clean, wrong and outside apart",
         "oracle_ssl": "the end of drpl, knowing which labels are wrong",
     }.items()
 }
@@ -254,6 +261,24 @@ _DETECTORS = {
         "confident": (
             1.0,
             "confident learning by the package cleanlab, on predictions for training samples",
+        ),
+        "target_disagreement": (
+            1.0,
+            "a running mean of predictions that disagrees with the label, meant for runs of elr",
+        ),
+        "interpolation_entropy": (
+            0.693146,  # log 2, less than rounding
+            "collision entropy of the mean of prediction and label (DSOS)",
+        ),
+        "loss_gaussians": (0.95, "the probability of the upper of two Gaussians on losses (PLS)"),
+        "neighbour_agreement": (
+            4.605171,  # log 100
+            "how little of the soft label of its neighbours a label has (MOIT); needs vectors",
+        ),
+        "simifeat_vote": (1.0, "nearest samples that vote for another class; needs vectors"),
+        "simifeat_rank": (
+            0.0,
+            "the same votes, with the share of wrong labels of each class estimated; needs vectors",
         ),
     }.items()
 }

@@ -22,6 +22,8 @@ from tests.cli.test_cli import FAST, Mistake
 from tests.conftest import Command
 from tests.support.cleaned import CLASSES, Made, make, rows, write_run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def decide(folder: Path, *wanted: tuple[int, str, str], who: str = "Ann") -> CleanedFolder:
     cleaned = CleanedFolder.load(folder)
@@ -439,7 +441,7 @@ def test_arrays_become_arrays(arrays: Made, command: Command) -> None:
 
 def test_a_part_of_a_data_set(command: Command) -> None:
     """What --limit chose is read again."""
-    words = ("clean", "digits", "--limit", "40", "--budget", "1s", "--repeats", "1", "--quiet")
+    words = ("clean", "digits", "--limit", "40", "--budget", "1s", "--features", "none", "--quiet")
     assert command(*words, "-o", "part").code == 0
     answer = command("apply", "part", "-o", "better")
     assert answer.code == 0

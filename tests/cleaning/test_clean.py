@@ -29,6 +29,8 @@ from drpl.errors import DrplError
 from tests.conftest import Command
 from tests.support.messy import NAMES, Messy
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 OUT = "cleaned data"
 
 

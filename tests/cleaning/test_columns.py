@@ -15,6 +15,8 @@ from drpl.data.sources import ReadOptions, load
 from tests.conftest import Command
 from tests.data.readers.test_kinds import COLOURS, make_shard
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ROWS = 24
 
 

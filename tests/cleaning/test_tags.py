@@ -23,6 +23,8 @@ from drpl.detection.tag_noise import TagNoise
 from drpl.errors import ConfigError, DataError, RunError
 from tests.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 COUNT = 400
 FLIPPED = 0.1
 

@@ -18,6 +18,8 @@ from tests.conftest import Command
 from tests.support.datasets import make_cifar10
 from tests.support.tiny import brief_options
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FAST = brief_options("drpl")
 Mistake = Callable[..., str]
 

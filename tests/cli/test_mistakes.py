@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import Command
 from tests.support.tiny import brief_options
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Mistake = Callable[..., str]
 BRIEF = ["--method", "cross_entropy", "--limit", "20", *brief_options("cross_entropy"), "--quiet"]
 TRAIN = ("train", "digits", "--out", "run", *BRIEF)

@@ -21,6 +21,8 @@ from drpl.errors import DataError
 from tests.conftest import Command
 from tests.support.tiny import brief_options
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 BRIEF = ["--method", "cross_entropy", *brief_options("cross_entropy")]
 NOT_UTF8 = os.fsdecode(b"caf\xe9.png")
 

@@ -1,6 +1,6 @@
 import torch
 
-from drpl.data.transforms import CropFlip, Normalise
+from drpl.data.transforms import CropFlip, Mirrored, Normalise
 
 PLAIN = Normalise((0.0,), (1.0,))
 
@@ -65,3 +65,11 @@ def test_a_smaller_crop_is_random_to_train_and_central_to_test() -> None:
     webvision = CropFlip(0, True, Normalise((0.5,) * 3, (0.5,) * 3, crop=0.875))
     assert webvision(oblong, torch.rand(2, 3)).shape == (2, 3, 224, 112)
     assert webvision.normalise(oblong, torch.empty(2, 0)).shape == (2, 3, 224, 112)
+
+
+def test_a_mirrored_view_is_the_view_of_the_mirror_image() -> None:
+    u = torch.tensor([[0.1, 0.9, 0.2]])
+    view = CropFlip(1, True, PLAIN)
+    assert torch.equal(Mirrored(view)(image(), u), view(image().flip(3), u))
+    assert not torch.equal(Mirrored(view)(image(), u), view(image(), u))
+    assert (Mirrored(view).num_uniforms, Mirrored(PLAIN).num_uniforms) == (3, 0)

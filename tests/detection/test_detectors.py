@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from drpl.training.evaluate import label_losses, label_margins
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVERY = pytest.mark.parametrize("name", DETECTORS)
+BY_VECTORS = {"neighbour_agreement", "simifeat_vote", "simifeat_rank"}
+BY_NETWORK = pytest.mark.parametrize("name", [n for n in DETECTORS if n not in BY_VECTORS])
+FLAT = {"posterior", "loss_gaussians"}  # in their tails
 
 
 def suspicion(name: str, evidence: Evidence, labels: Tensor) -> Tensor:
@@ -34,7 +38,9 @@ def seen(logits: Tensor, labels: Tensor) -> Evidence:
     table = torch.stack(
         [torch.stack([label_losses(row, labels), label_margins(row, labels)]) for row in rows]
     )
-    return Evidence("train", table[:, 0], table[:, 1], rows[-1].exp())
+    mean = torch.stack(rows).exp().mean(0)
+    tables = table[:, 0], table[:, 1], rows[-1].exp()
+    return Evidence("train", *tables, mean_probs=mean, vectors=logits[-1])
 
 
 LABELS = torch.tensor([0, 0, 1, 1])
@@ -55,6 +61,7 @@ HAND = Evidence(
         ("margin", [-3.0, -0.5, 2.5, -0.25]),
         ("two_stage", [0.03, 0.40, 1.80, 0.55]),
         ("negative", [0.03, 0.40, 0.80, 0.55]),
+        ("interpolation_entropy", [0.030098, 0.407968, 0.809681, 0.546885]),
     ],
 )
 def test_formulas_by_hand(name: str, expected: list[float]) -> None:
@@ -93,7 +100,8 @@ def test_wrong_labels_are_told_from_right_ones(name: str) -> None:
     assert float(found[wrong].mean()) > float(found[~wrong].mean()) + 0.1
     clean = torch.tensor(keeps(name, found))
     assert float(clean[~wrong].double().mean()) > 0.6
-    assert float(clean[wrong].double().mean()) < 0.1
+    # Of few neighbours, a quarter of which are wrong, some outvote the others.
+    assert float(clean[wrong].double().mean()) < (0.2 if name in BY_VECTORS else 0.1)
 
 
 def test_posterior_is_the_mixture_and_decides_as_small_loss_does() -> None:
@@ -120,7 +128,7 @@ def test_confident_ranks_and_decides_as_cleanlab_does() -> None:
     assert torch.equal(found.argsort(), (others - own).double().argsort())
 
 
-@EVERY
+@BY_NETWORK
 @given(
     some.integers(12, 60),
     some.integers(2, 5),
@@ -140,11 +148,11 @@ def test_a_worse_sample_is_never_less_suspicious(
     assert found.shape == (count,)
     assert bool(torch.isfinite(found).all())
     assert float(found[-1]) >= float(found[0]) - 1e-12  # rounding
-    if name != "posterior":  # it is flat in its tails
+    if name not in FLAT:
         assert float(found[-1]) > float(found[0])
 
 
-@pytest.mark.parametrize("name", ["trajectory", "margin"])
+@pytest.mark.parametrize("name", ["trajectory", "margin", "target_disagreement"])
 def test_one_observation_is_too_little(name: str) -> None:
     last = Evidence("train", HAND.losses[-1:], HAND.margins[-1:], PROBS)
     with pytest.raises(RunError, match=f"^{name} needs what several epochs say"):
@@ -169,3 +177,38 @@ def test_without_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None:
 @EVERY
 def test_the_page_has_every_detector(name: str) -> None:
     assert f"| `{name}` |" in (DOCS / "detectors.md").read_text()
+
+
+def test_targets_count_before_the_mean_of_epochs() -> None:
+    mean, targets = torch.tensor([[0.6, 0.4], [0.3, 0.7]]), torch.tensor([[0.1, 0.3], [0.2, 0.2]])
+    last = Evidence("train", HAND.losses, HAND.margins, PROBS[:2, :2], mean_probs=mean)
+    labels = torch.tensor([0, 0])
+    found = suspicion("target_disagreement", last, labels)
+    assert found.tolist() == pytest.approx([0.4, 1.7])
+    assert keeps("target_disagreement", found) == [True, False]
+    found = suspicion("target_disagreement", replace(last, targets=targets), labels)
+    assert found.tolist() == pytest.approx([1.75, 0.5])  # rows need not sum to 1
+
+
+@pytest.mark.parametrize("name", sorted(BY_VECTORS))
+def test_without_vectors(name: str) -> None:
+    with pytest.raises(RunError, match=f"^{name} compares samples by their vectors"):
+        suspicion(name, HAND, LABELS)
+
+
+@pytest.mark.parametrize("name", sorted(BY_VECTORS))
+def test_a_label_that_no_neighbour_has_is_the_most_suspicious(name: str) -> None:
+    logits, labels, _ = two_heaps()
+    truth = logits[-1].argmax(1)
+    labels = torch.where(torch.arange(300) == 7, (truth + 1) % 3, truth)
+    found = suspicion(name, seen(logits, labels), labels)
+    assert int(found.argmax()) == 7
+    clean = keeps(name, found)
+    assert not clean[7]
+    assert sum(clean) > 270
+
+
+def test_who_is_sure_of_another_class_is_not_kept() -> None:
+    evidence = replace(HAND, probs=torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    found = suspicion("interpolation_entropy", evidence, torch.tensor([0, 0]))
+    assert keeps("interpolation_entropy", found) == [False, True]

@@ -52,7 +52,7 @@ def test_nothing_is_near_nothing(vectors: torch.Tensor) -> None:
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
-def test_an_index_finds_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_find_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = spread(3000, 250)
     vectors[2000:2100] = normalize(vectors[:100] + 0.3 * spread(100, 250, 1))
     exact, cosines = find_pairs(vectors, 0.85, 5)
@@ -65,7 +65,26 @@ def test_an_index_finds_the_nearest_pairs(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
-def test_an_index_finds_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_of_equal_vectors_are_not_every_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    pairs, cosines = find_pairs(torch.ones(700, 9).half() / 3, 0.9, 4)
+    assert 696 <= len(pairs) <= 4 * 700
+    assert bool((pairs[:, 0] < pairs[:, 1]).all())
+    assert bool((cosines > 0.99).all())
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_lists_find_pairs_of_two_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, others = spread(600, 300), spread(600, 300, 1)
+    others[500] = vectors[20]
+    others[1] = vectors[400]  # either may come first
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    pairs, _ = find_pairs(vectors, 0.95, 5, others=others)
+    assert sorted(pairs.tolist()) == [[1, 400], [20, 500]]
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_lists_find_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = normalize(spread(60, 100).repeat(50, 1) + 1.6 * spread(3000, 100, 1))  # in clusters
     exact, wanted = find_nearest(vectors, 5)
     monkeypatch.setattr(neighbours, "MOST", 50)

@@ -96,6 +96,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     part = (0.5 * np.eye(200) + 0.0025).astype(np.float32)
 

@@ -331,6 +331,7 @@ def test_mistakes_at_the_command_line(
     assert not Path("x.npz").exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched(photos: Path, converted: Path, tmp_path: Path) -> None:
     """In a process that cannot connect to anything images are encoded and cleaned.
 
@@ -411,6 +412,7 @@ def measure_peak(where: Path, images: int) -> int:
     return int(finish(start(MEASURED, *words, where=where)).split()[-1])
 
 
+@pytest.mark.slow
 def test_memory_hardly_grows_with_the_images(tmp_path: Path) -> None:
     few, many = (measure_peak(tmp_path, images) for images in (200, 2000))
     assert many - few < 60  # parts that are read ahead are smaller in the first place

@@ -36,6 +36,8 @@ from drpl.runs.experiment import Execution, Experiment
 from drpl.runs.folder import Result
 from tests.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SHORT = ("--set", "width=4", "--set", "flip=false", "--set", "schedule.batch_size=16")
 COLUMNS = "dataset,noise,rate,method,seed,accuracy_last,accuracy_best,auroc,tpr,fpr,seconds,images"
 with_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")

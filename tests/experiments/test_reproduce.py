@@ -90,6 +90,7 @@ def test_stand_ins_have_the_size_of_the_real_sets(name: str) -> None:
     assert last.shape == (2, 3, side, side)
 
 
+@pytest.mark.slow
 def test_a_dry_run_without_the_files(command: Command) -> None:
     words = ("reproduce", "cifar10", "--dry-run", "--set", "width=2", "--seeds", "1,2,3")
     answer = command(*words)

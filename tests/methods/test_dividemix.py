@@ -79,13 +79,6 @@ def told(first_doubts: Tensor, second_doubts: Tensor, epoch: int = 3) -> Told:
     return feed
 
 
-def test_sharpening() -> None:
-    q = torch.tensor([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0]])
-    wanted = torch.tensor([[0.49, 0.04, 0.01], [0.25, 0.25, 0.0]])
-    assert torch.allclose(method.sharpen(q, 0.5), wanted / wanted.sum(1, keepdim=True))
-    assert torch.allclose(method.sharpen(q, 1.0), q)
-
-
 def test_refinement_believes_a_label_by_w() -> None:
     given, own = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.2, 0.8], [0.2, 0.8]])
     q = method.refine(torch.tensor([1.0, 0.25]), given, own)

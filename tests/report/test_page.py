@@ -242,6 +242,7 @@ def test_a_run_that_has_just_begun(run: Path, tmp_path: Path) -> None:
         report([begun], tmp_path / "page.html")
 
 
+@pytest.mark.slow
 def test_watching_until_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drpl.report.page.POLL", 0.1)
     monkeypatch.setattr("drpl.report.page.REST", 0)  # tests need the whole machine
@@ -318,6 +319,7 @@ def test_the_commands(command: Command, run: Path, comparison: Path) -> None:
     assert len(list(Path("drawn").glob("*.svg"))) == len(list(Path("drawn").glob("*.png"))) == 9
 
 
+@pytest.mark.slow
 def test_folders_from_elsewhere_without_torch(run: Path, tmp_path: Path) -> None:
     """Report and figures in a process in which torch and the data set cannot be had."""
     shutil.copytree(run, tmp_path / "copied")

@@ -74,6 +74,7 @@ def test_onnx_equals_torch_on_a_thousand_images(run: Path, command: Command) -> 
     assert json.loads(about["crop"]) == 0.75
 
 
+@pytest.mark.slow
 def test_torch_runs_without_this_package(run: Path, command: Command, tmp_path: Path) -> None:
     assert command("export", run, "--to", "torch", "-o", "model.pt2").code == 0
     x = images(40, 3, 12, 12)
@@ -93,6 +94,7 @@ def test_torch_runs_without_this_package(run: Path, command: Command, tmp_path: 
     assert torch.allclose(torch.load(tmp_path / "y.pt"), wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("network", ["resnet18", "mlp"])
 def test_other_networks(network: str, form: str, tmp_path: Path) -> None:

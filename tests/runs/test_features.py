@@ -25,6 +25,8 @@ from drpl.runs import model
 from tests.conftest import Command
 from tests.support.tiny import brief_settings
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SIDE = 48  # its last maps have 2 x 2 pixels
 NAMES = ("forest", "sea", "street")
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy.md"

@@ -51,7 +51,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("method", ["joint", "drpl", "nlnl", "elr", "sop"])
+@pytest.mark.parametrize("method", ["joint", "drpl", "nlnl", "elr", "elr_plus", "sop", "pls"])
 def test_mapped_tables_resume_to_the_last_bit(
     method: str, tiny: DatasetSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

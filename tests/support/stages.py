@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from drpl.data.images import TensorImages
+from drpl.data.strong import StrongVectors
 from drpl.data.transforms import Normalise
 from drpl.randomness import rng
 from drpl.training import feed as feeding
@@ -19,10 +20,11 @@ Steps = list[dict[str, float]]
 
 
 def make_feed(epoch: int, batch: int = 24, samples: int = 24) -> Feed:
-    """Vectors of four numbers, the same in every epoch."""
+    """Vectors of four numbers, the same in every epoch; a strong view has noise."""
     images = TensorImages(torch.randn(samples, 4, generator=rng("x")))
     view = Normalise((0.0,) * 4, (1.0,) * 4)
-    return Feed(images, view, view, batch, epoch, (1, "test"), torch.device("cpu"))
+    strong = StrongVectors(view, torch.ones(4), 0.5, 0.1)
+    return Feed(images, view, view, batch, epoch, (1, "test"), torch.device("cpu"), strong)
 
 
 def make_net(seed: int = 1) -> nn.Module:

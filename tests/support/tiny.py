@@ -29,6 +29,7 @@ PHASES = {  # settings that are epochs, and after which share of the training th
     "learn_until": 0.7,
     "select_from": 0.5,
     "positive_from": 0.75,
+    "agree_from": 0.75,
 }
 
 

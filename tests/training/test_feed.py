@@ -5,17 +5,24 @@ import torch
 from PIL import Image
 
 from drpl.data.images import FileImages, Images, TensorImages
+from drpl.data.strong import StrongImages
 from drpl.data.transforms import CropFlip, Normalise
 from drpl.errors import TrainingError
 from drpl.training.feed import Feed
 from tests.support.tiny import tiny_pixels
 
 CPU = torch.device("cpu")
-VIEW = CropFlip(1, True, Normalise((0.5,), (0.25,)))
+STILL = Normalise((0.5,), (0.25,))
+VIEW = CropFlip(1, True, STILL)
 
 
 def feed(images: Images, epoch: int = 1, batch: int = 16, seed: int = 1) -> Feed:
     return Feed(images, VIEW, VIEW, batch, epoch, (seed, "stage"), CPU)
+
+
+def strong_feed(images: Images, batch: int = 16) -> Feed:
+    strong = StrongImages(VIEW, 0.3, 2, 1.0, 0.8, 0.2, 0.25)
+    return Feed(images, VIEW, STILL, batch, 1, (1, "stage"), CPU, strong)
 
 
 def test_every_sample_once_in_another_order_each_epoch() -> None:
@@ -83,6 +90,42 @@ def test_two_views_of_the_same_images_and_a_walk_without_end() -> None:
         next(one.cycle(torch.arange(0)))
 
 
+def test_strong_and_plain_views_leave_the_weak_ones_as_they_are() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+    x1, x2, i = next(feed(images)(views=2))
+    weak1, weak2, s1, s2, plain, same = next(strong_feed(images)(views=2, strong=2, plain=True))
+    assert torch.equal(i, same)
+    assert torch.equal(x1, weak1)
+    assert torch.equal(x2, weak2)
+    assert not torch.equal(s1, s2)
+    assert not torch.equal(s1, x1)
+    torch.testing.assert_close(plain, STILL(images.load(i), torch.empty(0)))
+    (alone, _) = next(strong_feed(images)(views=0, strong=1))
+    assert torch.equal(alone, s1)  # nor do they change by what else is asked for
+    one = strong_feed(images)
+    walk = one.cycle(torch.arange(20), strong=1, batch_size=10)
+    assert [len(next(walk)) for _ in range(3)] == [3, 3, 3]
+    assert one.served == 2 * 30
+
+
+def test_a_strong_view_depends_on_the_sample_not_on_its_batch() -> None:
+    images = TensorImages(tiny_pixels(72, "train")[0])
+
+    def views(batch: int) -> torch.Tensor:
+        table = torch.zeros(72, 1, 8, 8)
+        for x, i in strong_feed(images, batch)(views=0, strong=1):
+            table[i] = x
+        return table
+
+    torch.testing.assert_close(views(16), views(36))
+
+
+def test_a_feed_without_strong_views_says_so() -> None:
+    images = TensorImages(tiny_pixels(20, "train")[0])
+    with pytest.raises(TrainingError, match="without a transform for strong views"):
+        next(feed(images)(strong=1))
+
+
 def test_predicting_is_in_evaluation_mode_and_leaves_the_network_as_it_was() -> None:
     images = TensorImages(tiny_pixels(20, "train")[0])
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3), torch.nn.Dropout(0.5))
@@ -102,3 +145,12 @@ def test_recorded_predictions_are_averaged_and_unvisited_samples_known() -> None
     probs, visited = two.predictions
     assert visited.tolist() == [True, False, True, False]
     assert probs[[0, 2]].tolist() == [[0.25, 0.75], [1.0, 0.0]]
+
+
+def test_progress_is_that_of_the_pass_not_of_the_set_walked_beside_it() -> None:
+    one = feed(TensorImages(tiny_pixels(72, "train")[0]), batch=18)
+    assert one.progress == 0
+    seen = []
+    for _ in zip(one(), one.cycle(torch.arange(40)), strict=False):
+        seen.append(one.progress)
+    assert seen == [0.25, 0.5, 0.75, 1.0]

@@ -149,3 +149,11 @@ def test_schedules_that_make_no_sense(lr: tuple[tuple[int, float], ...]) -> None
 def test_a_stage_must_say_what_an_epoch_is() -> None:
     with pytest.raises(NotImplementedError):
         next(Stage().epoch(None))  # type: ignore[arg-type]
+
+
+def test_a_cosine_falls_to_its_rate_after_the_last_epoch() -> None:
+    falling = Schedule(epochs=200, lr=((1, 0.1),), cosine=(30, 0.0))
+    rates = [falling.lr_at(epoch) for epoch in (1, 30, 31, 116, 200)]
+    assert rates == pytest.approx([0.1, 0.1, 0.0999916, 0.0495407, 8.43792e-6], rel=1e-5)
+    floored = Schedule(epochs=600, lr=((1, 0.05),), cosine=(1, 5e-5))
+    assert [floored.lr_at(epoch) for epoch in (1, 301)] == pytest.approx([0.05, 0.025025])

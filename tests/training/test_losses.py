@@ -2,7 +2,15 @@ import pytest
 import torch
 
 from drpl.randomness import derive, rng
-from drpl.training.losses import cross_entropy, entropy, from_prior, from_uniform, mixup, one_hot
+from drpl.training.losses import (
+    cross_entropy,
+    entropy,
+    from_prior,
+    from_uniform,
+    mixup,
+    one_hot,
+    sharpen,
+)
 
 LOGITS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 1.0, -1.0]])
 TARGETS = torch.tensor([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
@@ -71,3 +79,10 @@ def test_keys_decide_draws() -> None:
     assert len({derive(1, "a"), derive("1", "a"), derive(1, "a", 0), derive(2, "a")}) == 4
     first, second = torch.rand(3, generator=rng(1)), torch.rand(3, generator=rng(1))
     assert torch.equal(first, second)
+
+
+def test_sharpening() -> None:
+    q = torch.tensor([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0]])
+    wanted = torch.tensor([[0.49, 0.04, 0.01], [0.25, 0.25, 0.0]])
+    assert torch.allclose(sharpen(q, 0.5), wanted / wanted.sum(1, keepdim=True))
+    assert torch.allclose(sharpen(q, 1.0), q)

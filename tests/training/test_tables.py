@@ -15,7 +15,7 @@ from drpl.training import tables
 from drpl.training.feed import EpochPredictions
 from drpl.training.predictions import PredictionMean
 from drpl.training.stage import PredictionHistory
-from drpl.training.tables import is_mapped, make_table, split_rows
+from drpl.training.tables import TableUpdate, is_mapped, make_table, split_rows
 from tests.support.stages import make_feed, make_net, pass_epoch, scale_weights
 
 LABELS = torch.arange(24) % 3
@@ -153,3 +153,26 @@ def test_large_tables_in_memory_are_worked_on_in_parts(monkeypatch: pytest.Monke
     monkeypatch.setattr(tables, "WHOLE", 5000)
     monkeypatch.setattr(tables, "PART", 3000)
     assert [rows.start for rows in split_rows(1000, table)] == [0, 250, 500, 750]
+
+
+def test_rows_of_all_processes_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process is this one backwards."""
+    monkeypatch.setattr(tables, "all_reduce_sum", lambda table: table + table.flip(0))
+    found = TableUpdate(5, 2, device=torch.device("cpu"))
+    found.put(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True))
+    ((rows, new, seen),) = found.gather()
+    assert rows == slice(0, 5)
+    assert new.tolist() == [[3, 4], [1, 2], [0, 0], [1, 2], [3, 4]]
+    assert seen[:, 0].tolist() == [True, True, False, True, True]
+    assert not new.requires_grad
+
+
+def test_a_gathered_table_may_be_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BUDGET", 64)
+    monkeypatch.setattr(tables, "PART", 64)
+    found = TableUpdate(24, 3, device=torch.device("cpu"))
+    assert is_mapped(found.new)
+    found.put(torch.arange(24), torch.arange(72.0).view(24, 3))
+    parts = [(rows, new.clone()) for rows, new, _ in found.gather()]
+    assert len(parts) > 2
+    assert torch.cat([new for _, new in parts]).flatten().tolist() == list(range(72))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from drpl.files import explain_read_errors, format_table, read_arrays, write_ato
 from drpl.registry import DETECTORS, find
 from drpl.runs.folder import Result
 
-FIGURES = ("auroc", "tpr", "fpr", "precision", "recall")
+FIGURES = ("auroc", "tpr", "fpr", "precision", "recall", "average_precision", "auroc_outside")
 
 
 def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None) -> pd.DataFrame:
@@ -27,12 +28,14 @@ def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None)
     `detectors` are names of `drpl list detectors`, perhaps with a threshold ("posterior:0.05"), or
     functions of one's own. By default all are tried, and the column `skipped` says why one that
     the evidence does not allow was left out. A row of the answer is a stage and a detector, with
-    how many labels it would flag and, where the truth is known, how good that is.
+    how many labels it would flag and, where the truth is known, how good that is; where some wrong
+    labels are on images of no class, `auroc_outside` says how the score ranks these among all wrong
+    ones.
     """
     folder = Path(folder)
     run = Result.load(folder)
     chosen, broken = _choose(detectors)
-    labels, wrong = _read_labels(folder / "samples.npz")
+    labels, truth = _read_labels(folder / "samples.npz")
     columns: dict[str, NDArray[Any]] = {}
     rows: list[dict[str, Any]] = []
     for path in _list_evidence(run):
@@ -49,7 +52,7 @@ def score(folder: Path | str, detectors: Iterable[str | Detector] | None = None)
                 rows.append(row | {"skipped": " ".join(str(error).split()) or repr(error)})
                 continue
             columns[f"{evidence.stage}:{one.name}"] = scores.numpy()
-            good = {} if wrong is None else metrics.score(scores.numpy(), clean.numpy(), wrong)
+            good = {} if truth is None else truth.measure(scores.numpy(), clean.numpy())
             rows.append(row | {"flagged": int((~clean).sum()), **good, "skipped": ""})
     _write_scores(run, columns)
     table = pd.DataFrame(rows, columns=["stage", "detector", "flagged", *FIGURES, "skipped"])
@@ -108,11 +111,30 @@ def _list_evidence(run: Result) -> list[Path]:
     return sorted(found, key=lambda path: [*stages, path.stem].index(path.stem))
 
 
-def _read_labels(path: Path) -> tuple[Tensor, NDArray[Any] | None]:
+@dataclass(frozen=True)
+class _Truth:
+    """What is known of the labels."""
+
+    wrong: NDArray[Any]  # [N]
+    in_distribution: NDArray[Any]  # [N] whether the image is of any class
+
+    def measure(self, scores: NDArray[Any], kept: NDArray[Any]) -> dict[str, float | None]:
+        """How good scores and a decision are."""
+        return {
+            **metrics.score(scores, kept, self.wrong),
+            "average_precision": metrics.average_precision(scores, self.wrong),
+            "auroc_outside": metrics.tell_outside(scores, self.wrong, self.in_distribution),
+        }
+
+
+def _read_labels(path: Path) -> tuple[Tensor, _Truth | None]:
     """The given labels and, where it is known, which of them are wrong."""
     arrays = read_arrays(path)
     with explain_read_errors(path):
-        return torch.from_numpy(arrays["given"]), arrays.get("wrong")
+        given, wrong = torch.from_numpy(arrays["given"]), arrays.get("wrong")
+        if wrong is None:
+            return given, None
+        return given, _Truth(wrong, arrays.get("in_distribution", np.ones(len(given), bool)))
 
 
 def _read_evidence(path: Path, labels: Tensor) -> Evidence:
@@ -128,15 +150,22 @@ def _read_evidence(path: Path, labels: Tensor) -> Evidence:
             "mean_probs": (evidence.mean_probs, (samples, classes)),
             "mean_losses": (evidence.mean_losses, (samples,)),
             "mean_margins": (evidence.mean_margins, (samples,)),
+            "targets": (evidence.targets, (samples, classes)),
+            "vectors": (evidence.vectors, (samples, _count_columns(evidence.vectors))),
         }
         for name, (table, shape) in tables.items():
-            if table is None:  # folders of older versions
+            if table is None:  # folders of older versions, or a stage that has none
                 continue
             if table.shape != shape:
                 raise ValueError(f"{name} is {tuple(table.shape)}, not {shape}")
             if not bool(torch.isfinite(table).all()):
                 raise ValueError(f"{name} is not finite everywhere")
     return evidence
+
+
+def _count_columns(table: Tensor | None) -> int:
+    """Of a table that may have any number of them, but not none."""
+    return 1 if table is None else max(1, table.shape[-1])
 
 
 def _write_scores(run: Result, columns: dict[str, NDArray[Any]]) -> None:

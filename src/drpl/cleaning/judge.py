@@ -12,7 +12,6 @@ lies, in the features of the model, from images that nobody doubts.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +23,9 @@ from drpl.data.images import Images
 from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.noise_model import NoiseModel
-from drpl.files import read_arrays
 from drpl.registry import METHODS
 from drpl.runs import model
 from drpl.runs.experiment import Experiment
-from drpl.runs.folder import Result
 from drpl.runs.run import Context
 from drpl.training.evaluate import predict
 
@@ -205,18 +202,12 @@ def judge(folder: Path, experiment: Experiment, device: torch.device) -> Judgeme
         for k in range(VIEWS if transform.num_uniforms else 1)
     ]
     stages = METHODS[experiment.method.name].load().EVIDENCE
-    earlier = [Evidence.read(folder / "evidence" / f"{name}.npz").probs for name in stages]
-    probs = torch.stack([*earlier, torch.stack(looks).mean(0)])
-    losses = torch.from_numpy(_read_split(folder)["losses"])
+    seen = [Evidence.read(folder / "evidence" / f"{name}.npz") for name in stages]
+    probs = torch.stack([*(one.probs for one in seen), torch.stack(looks).mean(0)])
+    losses = torch.stack([one.now for one in seen]).mean(0)  # runs of other seeds end there
     features = _extract_features(net, images, context.eval_transform, device)
     scores = probs.mean(0).clamp(min=LEAST).log()
     return Judgement(context.labels, probs.argmax(2), probs, features, losses, scores)
-
-
-def _read_split(folder: Path) -> dict[str, Any]:
-    """The split that the run was judged by: its last one."""
-    last = Result.load(folder).summary["stages"][-1]["stage"]
-    return read_arrays(folder / "splits" / f"{last}.npz")
 
 
 def merge(runs: list[Judgement], left_out: Tensor | None = None) -> Judgement:

@@ -107,10 +107,10 @@ def _format_scores(table: "pd.DataFrame") -> str:
     known = judged[["tpr", "fpr"]].notna().any(axis=None)
     figures = ("auroc", "tpr", "fpr") if known else ()
     head = "".join(f"{figure.upper():>8}" for figure in figures)
-    lines = [f"{'stage':<15} {'detector':<17} {'flagged':>7}{head}"]
+    lines = [f"{'stage':<15} {'detector':<22} {'flagged':>7}{head}"]
     for row in judged.itertuples():
         cells = "".join(f"{getattr(row, figure):>8.4f}" for figure in figures).replace("nan", "  -")
-        lines.append(f"{row.stage:<15} {row.detector:<17} {row.flagged:>7}{cells}")
+        lines.append(f"{row.stage:<15} {row.detector:<22} {row.flagged:>7}{cells}")
     if known:
         lines.append("TPR: share of the clean labels that are kept; FPR: of the wrong ones")
     for reason, stages in skipped.groupby("skipped", sort=False).stage:

@@ -71,6 +71,22 @@ class Normalise:
 
 
 @dataclass(frozen=True)
+class Mirrored:
+    """Images mirrored left to right, then as the other transform has them."""
+
+    transform: Transform
+
+    @property
+    def num_uniforms(self) -> int:
+        """Those of the other one."""
+        return self.transform.num_uniforms
+
+    def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
+        """The mirrored images as a network sees them."""
+        return self.transform(pixels.flip(3), u)
+
+
+@dataclass(frozen=True)
 class CropFlip:
     """Zero-pad, crop at random to what `normalise` keeps, flip at random, then normalise."""
 
@@ -85,6 +101,10 @@ class CropFlip:
 
     def __call__(self, pixels: Tensor, u: Tensor) -> Tensor:
         """One random view of each image."""
+        return self.normalise.scale(self.cut_out(pixels, u))
+
+    def cut_out(self, pixels: Tensor, u: Tensor) -> Tensor:
+        """The same before it is normalised: the pixels of the crop. [B, C, H, W]"""
         _, height, width = self.normalise.output_shape(pixels.shape[1:])
         down, across = (
             stored + 2 * self.padding - kept + 1  # places that a crop can begin
@@ -100,4 +120,4 @@ class CropFlip:
         padded = pad(pixels, [self.padding] * 4).permute(0, 2, 3, 1)
         image = torch.arange(len(u), device=pixels.device).view(-1, 1, 1)
         views = padded[image, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
-        return self.normalise.scale(views.permute(0, 3, 1, 2))
+        return views.permute(0, 3, 1, 2)

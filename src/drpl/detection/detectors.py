@@ -3,12 +3,16 @@
 E observations, N samples, y the given labels, p the probabilities of the latest observation.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from drpl.detection import consensus
+from drpl.detection.collision import collision_entropy
 from drpl.detection.evidence import Evidence
+from drpl.detection.gaussians import fit_upper_gaussian
 from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
 
@@ -41,7 +45,7 @@ def margin(evidence: Evidence, labels: Tensor) -> Tensor:
 
 def two_stage(evidence: Evidence, labels: Tensor) -> Tensor:
     """1 - p[y] where argmax p = y, otherwise 2 - p[y] (the selection of Ding et al., 2018)."""
-    return negative(evidence, labels) + (evidence.probs.argmax(1) != labels)
+    return _disagree(evidence.probs, labels)
 
 
 def negative(evidence: Evidence, labels: Tensor) -> Tensor:
@@ -69,15 +73,102 @@ def confident(evidence: Evidence, labels: Tensor) -> Tensor:
     return torch.from_numpy(1 - quality + issues)
 
 
+def target_disagreement(evidence: Evidence, labels: Tensor) -> Tensor:
+    """1 - t[y] where argmax t = y, otherwise 2 - t[y] (Liu et al., 2020).
+
+    t is the running mean of its predictions that a run of `elr` holds each sample to; other runs
+    have the mean over the second half of their epochs.
+    """
+    mean = evidence.mean_probs if evidence.targets is None else evidence.targets
+    if mean is None:
+        raise RunError(_explain_missing_epochs("target_disagreement"))
+    mean = mean.double()
+    return _disagree(mean / mean.sum(1, keepdim=True).clamp(min=1e-12), labels)
+
+
+def interpolation_entropy(evidence: Evidence, labels: Tensor) -> Tensor:
+    """The collision entropy of the mean of prediction and label (Albert et al., 2022).
+
+    Above log 2 it also ranks images of no class above those of another class.
+    """
+    return collision_entropy(evidence.probs, labels)
+
+
+def loss_gaussians(evidence: Evidence, labels: Tensor) -> Tensor:
+    """p(upper of two Gaussians | latest loss), as PLS (Albert et al., 2023) finds noisy samples."""
+    return fit_upper_gaussian(evidence.now)
+
+
+def neighbour_agreement(evidence: Evidence, labels: Tensor) -> Tensor:
+    """How little a label agrees with the soft label of its neighbours (Ortego et al., 2021).
+
+    -log of the soft label at y, at most log 100, and log 100 more where another class has most.
+    """
+    vectors, classes = _get_vectors("neighbour_agreement", evidence), evidence.probs.shape[1]
+    soft = consensus.share_soft_labels(vectors, labels, classes)
+    apart = consensus.measure_disagreement(soft, labels).double()
+    return apart - (soft.argmax(1) != labels) * math.log(consensus.FARTHEST)
+
+
+def simifeat_vote(evidence: Evidence, labels: Tensor) -> Tensor:
+    """1 - q[y] where argmax q = y, otherwise 2 - q[y], q the neighbours' votes (Zhu et al., 2022).
+
+    By one view of each sample; the paper takes the majority of 21 augmented ones.
+    """
+    votes, _ = _ask_voters("simifeat_vote", evidence, labels)
+    return _disagree(votes, labels)
+
+
+def simifeat_rank(evidence: Evidence, labels: Tensor) -> Tensor:
+    """-log q[y] less the class's quantile at the share of right labels (Zhu et al., 2022).
+
+    That share of each given class is what HOC estimates.
+    """
+    votes, near = _ask_voters("simifeat_rank", evidence, labels)
+    scores = -(votes.gather(1, labels[:, None]).squeeze(1) + consensus.TINY).log()
+    wrong = consensus.estimate_wrong_shares(labels, near, votes.shape[1])
+    for c in labels.unique().tolist():
+        mine = labels == c
+        scores[mine] -= scores[mine].quantile(1 - float(wrong[c]))
+    return scores
+
+
+def _ask_voters(name: str, evidence: Evidence, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """SimiFeat's votes [N, C], and who cast them beside the sample itself [N, k]."""
+    classes = evidence.probs.shape[1]
+    distances, near = consensus.find_voters(_get_vectors(name, evidence), classes)
+    return consensus.weigh_votes(distances.double(), near, labels, classes), near
+
+
+def _get_vectors(name: str, evidence: Evidence) -> Tensor:
+    """What samples are compared by."""
+    if evidence.vectors is None:
+        raise RunError(
+            f"{name} compares samples by their vectors, and this evidence has none; train on "
+            "features, as with --features lite0, or by a method that learns an embedding"
+        )
+    return evidence.vectors
+
+
+def _disagree(probs: Tensor, labels: Tensor) -> Tensor:
+    """1 - p[y] where argmax p = y, otherwise 2 - p[y]. [N]"""
+    own = probs.double().gather(1, labels[:, None]).squeeze(1)
+    return 1 - own + (probs.argmax(1) != labels)
+
+
+def _explain_missing_epochs(name: str) -> str:
+    return (
+        f"{name} needs what several epochs say, and this run kept only the last; "
+        "train again in a new folder"
+    )
+
+
 def _mean_over_epochs(name: str, rows: Tensor, mean: Tensor | None) -> Tensor:
     """The mean of the tracked epochs [E, N], or else the one that training kept. [N]"""
     if len(rows) > 1:
         return rows.mean(0)
     if mean is None:
-        raise RunError(
-            f"{name} needs what several epochs say, and this run kept only the last; "
-            "train again in a new folder"
-        )
+        raise RunError(_explain_missing_epochs(name))
     return mean
 
 

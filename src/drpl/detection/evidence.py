@@ -16,7 +16,8 @@ class Evidence:
 
     The means are over the second half of the stage's epochs, of the predictions that training made
     anyway, or over all that a `Recorder` saw; None where the stage recorded none, or in folders of
-    older versions.
+    older versions. Targets are there after stages that replace or soften labels and keep them,
+    vectors where samples are vectors, or where a stage learns an embedding of them.
     """
 
     stage: str
@@ -26,6 +27,8 @@ class Evidence:
     mean_probs: Tensor | None = None  # [N, C]
     mean_losses: Tensor | None = None  # [N]
     mean_margins: Tensor | None = None  # [N]
+    targets: Tensor | None = None  # [N, C] what the stage taught in the end, in place of labels
+    vectors: Tensor | None = None  # [N, D] that samples are compared by
 
     @property
     def now(self) -> Tensor:

@@ -10,6 +10,12 @@ from torch import Tensor
 from drpl.errors import TrainingError
 
 
+def rescale(losses: Tensor) -> Tensor:
+    """Between 0, the lowest, and 1, the highest. [N] -> [N]"""
+    low, high = losses.aminmax()
+    return (losses - low) / (high - low).clamp(min=1e-8)
+
+
 def fit_lower_gaussian(losses: Tensor) -> Tensor:
     """w: the probability of the lower of two Gaussians. [N] -> [N]"""
     if not bool(torch.isfinite(losses).all()):
@@ -20,3 +26,22 @@ def fit_lower_gaussian(losses: Tensor) -> Tensor:
         warnings.simplefilter("ignore", ConvergenceWarning)
         w = mixture.fit(x).predict_proba(x)[:, mixture.means_.argmin()]
     return torch.from_numpy(w).to(losses)
+
+
+def fit_upper_gaussian(losses: Tensor) -> Tensor:
+    """How probably each sample is of the upper of two Gaussians, scaled losses given. [N]
+
+    Never falling with the loss: of two Gaussians, the wider one is also the likelier one far below
+    the narrow, and far above it. From the loss that is surest to be of the lower one downwards,
+    and from any peak upwards, the value there is kept.
+    """
+    low, high = losses.aminmax()
+    scaled = (losses - low) / (high - low).clamp(min=1e-8)
+    order = scaled.argsort(stable=True)
+    upper = 1 - fit_lower_gaussian(scaled.double())[order]
+    peak = len(upper) - 1 - int(upper.flip(0).argmax())
+    trough = int(upper[: peak + 1].argmin())
+    upper[:trough] = upper[trough]
+    rising = torch.empty_like(upper)
+    rising[order] = upper.cummax(0).values
+    return rising

@@ -71,14 +71,16 @@ class BetaMixture:
         return replace(cls.fit_scaled(scale(middle)), scale=scale, lookup=lookup).examine()
 
     @classmethod
-    def fit_scaled(cls, x: Tensor) -> "BetaMixture":
-        """EM on values that lie in (0, 1) already."""
+    def fit_scaled(
+        cls, x: Tensor, *, start: "BetaMixture | None" = None, rounds: int = ROUNDS
+    ) -> "BetaMixture":
+        """EM on values that lie in (0, 1) already, from the usual beginning or another one."""
         chunks = [  # 1, x, x^2 and the logarithms, which every round needs
             (torch.stack([torch.ones_like(part), part, part * part]), part.log(), (-part).log1p())
             for part in x.double().clamp(EDGE, 1 - EDGE).split(CHUNK)
         ]
-        now = cls(alpha=(1, 2), beta=(2, 1), weight=(0.5, 0.5))
-        for _ in range(ROUNDS):
+        now = start or cls(alpha=(1, 2), beta=(2, 1), weight=(0.5, 0.5))
+        for _ in range(rounds):
             sums = torch.stack([now.expect(*chunk) for chunk in chunks]).sum(0)
             following = now.maximise(sums, len(x))
             if following is None:
@@ -106,6 +108,12 @@ class BetaMixture:
             found.append((a, a * (1 - m) / m, total / count))
         alpha, beta, weight = zip(*found, strict=True)
         return replace(self, alpha=alpha, beta=beta, weight=weight)
+
+    @property
+    def modes(self) -> Pair:
+        """Where the densities would be highest, (a - 1) / (a + b - 2); beyond 0 or 1 at an edge."""
+        shapes = zip(self.alpha, self.beta, strict=True)
+        return tuple((a - 1) / (a + b - 2) if a + b != 2 else float("nan") for a, b in shapes)
 
     def to_record(self) -> dict[str, Any]:
         """What goes to disk."""

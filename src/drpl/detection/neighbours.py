@@ -4,9 +4,11 @@ Pairs above a threshold are searched exactly, yet mostly in fewer numbers: a vec
 its part P in the span of the main components and a rest of length r. The product of a and b is then
 at most P(a) · P(b) + r(a) r(b), which is a product of vectors with one number more than P. Only
 pairs for which that is high enough are compared in full. The time grows with the square of the
-number of samples; above `EXACT` of them candidates come from an index of faiss, if it is installed.
+number of samples. Above `EXACT` of them only samples in lists near each other are compared, if
+faiss is installed, which finds the lists.
 """
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -25,8 +27,8 @@ FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
 SLACK = 1e-3  # of cosines, for rounding
-PROBED = 8  # lists of the index that are looked at, of as many as the root of the samples
-LEARNT = 40, 10  # samples of each list, and rounds, by which the index learns where its lists are
+PROBED = 8  # lists that a row is compared with, of as many as the root of the samples
+LEARNT = 40, 10  # samples of each list, and rounds of k-means, by which their centres are found
 
 
 def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int) -> Tensor:
@@ -38,15 +40,15 @@ def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int
 def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
 
-    There are fewer in small sets. Of more than `MOST` rows an index of faiss finds most of them by
-    their main components; without it so many rows, drawn at random, are compared with.
+    There are fewer in small sets. Of more than `MOST` rows most are found in lists, by their main
+    components; without faiss so many rows, drawn at random, are compared with.
     """
     number = torch.arange(len(unit))
     if len(number) <= MOST:
         return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
-    unit = shorten(unit)[:, :-1]
+    unit = shorten(unit.cpu())[:, :-1]
     if find_spec("faiss"):
-        return _search_nearest(unit, count)
+        return search_nearest(unit, count)
     pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
     others, found = unit[pool], []
     for index in number.split(CHUNK):
@@ -56,37 +58,64 @@ def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return torch.cat([values for values, _ in found]), pool[torch.cat([at for _, at in found])]
 
 
-def _search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The same by an index, among all rows."""
-    index, products, near = build_index(unit), [], []
-    for rows in torch.arange(len(unit)).split(COLUMNS):
-        values, found = map(torch.from_numpy, index.search(unit[rows].numpy(), count + 1))
-        # Itself, and places that the index could not fill, come last.
-        values[(found == rows[:, None]) | (found < 0)] = -torch.inf
-        best, at = values.topk(count)
-        products.append(best)
-        near.append(found.gather(1, at).clamp(min=0))
-    return torch.cat(products), torch.cat(near)
-
-
-def build_index(vectors: Tensor) -> Any:
-    """An index of faiss over rows, by their products."""
+def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Most of the nearest others of every row, those in the nearest lists; as `find_nearest`."""
     import faiss
 
-    (count, width), (samples, rounds) = vectors.shape, LEARNT
+    shape, rows = (len(unit), PROBED, count + 1), unit.numpy()
+    products, near = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.int32)
+    for number, turn, others in _walk_lists(unit, unit):
+        found = faiss.knn(
+            rows[number],
+            rows[others],
+            min(count + 1, len(others)),
+            metric=faiss.METRIC_INNER_PRODUCT,
+        )
+        values, at = map(torch.from_numpy, found)
+        products[number, turn, : values.shape[1]] = values
+        near[number, turn, : values.shape[1]] = others[at].int()
+    products[near == torch.arange(len(unit))[:, None, None]] = -torch.inf  # not itself
+    best, at = products.flatten(1).topk(count)
+    return best, near.flatten(1).gather(1, at).long()
+
+
+def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Which rows to compare with which others, a list of these at a time.
+
+    Others are parted into lists by the nearest of some centres. A row is compared with the lists of
+    the `PROBED` centres that are nearest to it; besides the numbers of rows and others comes which
+    of its lists this is to each row. All rows that a list is for come at once: one product of
+    matrices is quicker than as many searches in an index.
+    """
+    import faiss
+
+    (count, width), (samples, rounds) = others.shape, LEARNT
     lists = max(1, min(int(count**0.5), count // samples))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, lists, faiss.METRIC_INNER_PRODUCT)
-    index.nprobe, index.cp.niter = PROBED, rounds
-    some = torch.linspace(0, count - 1, min(count, samples * lists)).long()
-    index.train(vectors[some].numpy())
-    index.add(vectors.numpy())
-    return index
+    means = faiss.Kmeans(width, lists, niter=rounds)
+    means.train(others[torch.linspace(0, count - 1, min(count, samples * lists)).long()].numpy())
+    centres: Any = means.centroids
+
+    def find_centres(vectors: Tensor, most: int) -> Tensor:
+        measure = faiss.METRIC_INNER_PRODUCT
+        _, near = faiss.knn(vectors.numpy(), centres, min(most, lists), metric=measure)
+        return torch.from_numpy(near)
+
+    turns = find_centres(rows, PROBED)
+    wanted, own = turns.flatten(), turns[:, 0] if rows is others else find_centres(others, 1)[:, 0]
+    mine, members = (
+        numbers.argsort(stable=True).split(numbers.bincount(minlength=lists).tolist())
+        for numbers in (wanted, own)
+    )
+    for places, inside in zip(mine, members, strict=True):
+        if len(places) and len(inside):
+            yield places // turns.shape[1], places % turns.shape[1], inside
 
 
 def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The same where every row is compared with every other; each product serves both of them."""
-    products = torch.full((len(unit), count), -torch.inf)
-    near = torch.zeros(len(unit), count, dtype=torch.int64)
+    device = unit.device
+    products = torch.full((len(unit), count), -torch.inf, device=device)
+    near = torch.zeros(len(unit), count, dtype=torch.int64, device=device)
 
     def keep_best(rows: Tensor, columns: Tensor, table: Tensor) -> None:
         values, at = table.topk(min(count, len(columns)))
@@ -95,7 +124,7 @@ def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
         products[rows], best = both.topk(count)
         near[rows] = names.gather(1, best)
 
-    parts = torch.arange(len(unit)).split(SQUARE)
+    parts = torch.arange(len(unit), device=device).split(SQUARE)
     for k, rows in enumerate(parts):
         own = (unit[rows] @ unit[rows].T).fill_diagonal_(-torch.inf)  # not itself
         keep_best(rows, rows, own)
@@ -121,7 +150,7 @@ def find_pairs(
     short = shorten(vectors, basis)
     table = _Table(vectors, short, others, short if others is vectors else shorten(others, basis))
     if len(vectors) > EXACT and find_spec("faiss"):
-        return table.search_index(threshold, most)
+        return table.search_lists(threshold, most)
     pairs, cosines = [], []
     for rows in torch.arange(len(vectors)).split(ROWS):
         parts = [
@@ -173,16 +202,24 @@ class _Table(NamedTuple):
     short_right: Tensor
 
     def compare(
-        self, rows: Tensor, columns: Tensor, threshold: float, most: int
+        self, rows: Tensor, columns: Tensor, threshold: float, most: int, *, either: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """The pairs of a part of the table that reach the threshold, and their products."""
-        bound = self.short_left[rows] @ self.short_right[columns].T
+        """The pairs of a part of the table that reach the threshold, and their products.
+
+        The second of a pair comes later, or, with columns that ascend, may come `either` way.
+        """
+        # The others first, for that table is faster to make, and to find the best of.
+        bound = (self.short_right[columns] @ self.short_left[rows].T).T
+        if either:
+            _hide_own(bound, rows, columns)
         busy = (bound.amax(1) >= threshold - SLACK).nonzero().flatten()
         rows, bound = rows[busy], bound[busy]
-        likely = (bound >= threshold - SLACK) & (rows[:, None] < columns)
+        likely = bound >= threshold - SLACK
+        if not either:
+            likely &= rows[:, None] < columns
         if int(likely.sum()) > DENSE * likely.numel():
             near = self.left[rows].float() @ self.right[columns].float().T
-            near[rows[:, None] >= columns] = -torch.inf
+            near[~likely] = -torch.inf
             values, at = near.topk(min(most, len(columns)))
             pairs = torch.stack([rows[:, None].expand_as(at), columns[at]], 2).flatten(0, 1)
             products = values.flatten()
@@ -193,20 +230,18 @@ class _Table(NamedTuple):
         kept = products >= threshold
         return pairs[kept], products[kept]
 
-    def search_index(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
+    def search_lists(self, threshold: float, most: int) -> tuple[Tensor, Tensor]:
         """Most of the pairs of the whole table that reach the threshold, highest product first."""
-        index, pairs, products = build_index(self.short_right), [], []
-        for rows in torch.arange(len(self.left)).split(COLUMNS):
-            _, found = index.search(self.short_left[rows].numpy(), most + 1)
-            near = torch.from_numpy(found)
-            both = torch.stack([rows[:, None].expand_as(near), near], 2).flatten(0, 1)
-            both = both[(both[:, 1] >= 0) & (both[:, 0] != both[:, 1])]
-            exact = self._multiply(both)
-            pairs.append(both[exact >= threshold])
-            products.append(exact[exact >= threshold])
+        parts = [
+            self.compare(some, columns, threshold, most, either=True)
+            for rows, _, columns in _walk_lists(self.short_left, self.short_right)
+            for some in rows.split(ROWS)
+        ]
+        pairs, products = (torch.cat(found) for found in zip(*parts, strict=True))
+        kept = _rank_in_row(pairs[:, 0], products) < most
         # Many a pair is found from both sides.
-        every, at = torch.cat(pairs).sort(1).values.unique(dim=0, return_inverse=True)
-        highest = torch.zeros(len(every)).scatter_reduce_(0, at, torch.cat(products), "amax")
+        every, at = pairs[kept].sort(1).values.unique(dim=0, return_inverse=True)
+        highest = torch.zeros(len(every)).scatter_reduce_(0, at, products[kept], "amax")
         return _rank(every, highest)
 
     def _multiply(self, pairs: Tensor) -> Tensor:
@@ -216,6 +251,13 @@ class _Table(NamedTuple):
             for part in pairs.split(ROWS)
         ]
         return torch.cat(parts)
+
+
+def _hide_own(products: Tensor, rows: Tensor, columns: Tensor) -> None:
+    """Set the products of rows with themselves to -inf; the columns ascend."""
+    at = torch.searchsorted(columns, rows).clamp(max=len(columns) - 1)
+    own = columns[at] == rows
+    products[own.nonzero().flatten(), at[own]] = -torch.inf
 
 
 def _rank_in_row(rows: Tensor, values: Tensor) -> Tensor:

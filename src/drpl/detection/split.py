@@ -90,6 +90,15 @@ def _keep_enough(
     return kept
 
 
+def keep_lowest(scores: Tensor, labels: Tensor, classes: int, most: int) -> Tensor:
+    """Whose scores are the lowest of its class, up to so many of each; first come, if equal. [N]"""
+    kept = torch.zeros_like(labels, dtype=torch.bool)
+    for c in range(classes):
+        mine = (labels == c).nonzero().flatten()
+        kept[mine[scores[mine].argsort(stable=True)[:most]]] = True
+    return kept
+
+
 def note_scarce_classes(clean: Tensor, labels: Tensor, classes: int) -> list[str]:
     """A note if classes are left with hardly any labelled sample."""
     counts = torch.bincount(labels[clean], minlength=classes)

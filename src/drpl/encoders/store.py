@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from threading import Lock
 
@@ -45,7 +46,7 @@ class FeatureStore:
 
     def find(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
         """The row of each image, -1 where there is none yet. [N]"""
-        return np.array([self._known.get(key, -1) for key in keys], np.int64)
+        return np.fromiter(map(self._known.get, keys, repeat(-1)), np.int64, len(keys))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -80,7 +81,8 @@ class FeatureStore:
         """All keys whose rows are whole."""
         packed = self.keys_path.read_bytes()
         count = min(len(packed) // KEY, self.rows_path.stat().st_size // self._size)
-        self._known = {packed[k * KEY : (k + 1) * KEY]: k for k in range(count)}
+        every = np.frombuffer(packed, f"V{KEY}", count).tolist()  # a million in half a second
+        self._known = dict(zip(every, range(count), strict=True))
         if len(self._known) < count:
             raise DataError(f"{self.keys_path} is damaged: it has a key twice; delete it")
 

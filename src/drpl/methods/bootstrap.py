@@ -17,6 +17,7 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor, nn
 
+from drpl.config.settings import EpochCount
 from drpl.detection.mixture import BetaMixture, Scale
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.mixup import Mixup
@@ -33,7 +34,7 @@ COLDEST = 0.001  # temperature at which a soft guess has become a hard one
 class Config(baseline.Config):
     """The baseline's schedule, and when and how labels are doubted."""
 
-    begin: int = Field(gt=0)
+    begin: EpochCount = Field(gt=0)
     """Bootstrapping from this epoch on; mixup before."""
     kind: Literal["hard", "soft", "soft_to_hard"] = "hard"
     """M-DYR-H, M-DYR-S or MD-DYR-SH."""
@@ -41,9 +42,9 @@ class Config(baseline.Config):
     """Mixup weights are drawn from Beta(alpha, alpha)."""
     prior: float = 1.0
     """Weight of R_A, from `begin` on."""
-    delay: int = Field(default=5, ge=0)
+    delay: EpochCount = Field(default=5, ge=0)
     """soft_to_hard: epochs from `begin` on in which images are mixed by w but labels believed."""
-    cooling: int = Field(default=89, gt=1)
+    cooling: EpochCount = Field(default=89, gt=1)
     """soft_to_hard: epochs over which the temperature of the guesses then falls from 1 to 0.001."""
     lookup: bool = False
     """Score by the released code's table of 100 entries instead of the exact posterior."""

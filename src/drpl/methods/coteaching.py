@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from drpl.config.settings import EpochCount
 from drpl.methods import cross_entropy as baseline
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
@@ -25,7 +26,7 @@ class Config(baseline.Config):
 
     forget_rate: float = Field(default=0.2, ge=0, lt=1)
     """The share of each batch that is not learnt from: what share of the labels may be wrong."""
-    ramp: int = Field(default=10, gt=0)
+    ramp: EpochCount = Field(default=10, gt=0)
     """Forgetting rises to its full rate over this many epochs."""
 
     def kept_share(self, epoch: int) -> float:

@@ -12,12 +12,14 @@ the rest are unlabelled to it, and it is trained on both by MixMatch.
               X', U' are (x1, x2), (u1, u2), each row mixed with any other
 """
 
+from typing import Annotated
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config.settings import Common
-from drpl.detection.gaussians import fit_lower_gaussian
+from drpl.config.settings import IN_EPOCHS, Common, EpochCount
+from drpl.detection.gaussians import fit_lower_gaussian, rescale
 from drpl.detection.split import FEWEST, Split, note_scarce_classes
 from drpl.distributed import broadcast, world
 from drpl.errors import TrainingError
@@ -25,7 +27,7 @@ from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses
 from drpl.training.feed import Feed
-from drpl.training.losses import cross_entropy, entropy, from_uniform, mixup, one_hot
+from drpl.training.losses import cross_entropy, entropy, from_uniform, mixup, one_hot, sharpen
 from drpl.training.schedule import Schedule
 from drpl.training.stage import Stage, Steps, Terms
 
@@ -34,7 +36,7 @@ class Config(Common):
     """One schedule for both networks; its batch size is that of the labelled samples."""
 
     schedule: Schedule
-    begin: int = Field(gt=0)
+    begin: EpochCount = Field(gt=0)
     """Samples are first divided after this epoch; until then all labels are believed."""
     penalty: bool = False
     """Whether confidence is punished until then: for asymmetric noise."""
@@ -48,7 +50,7 @@ class Config(Common):
     """Mixup weights are drawn from Beta(alpha, alpha); a row's own is the larger."""
     lambda_u: float = Field(default=25.0, ge=0)
     """Weight of the squared error on U'; where it is 0, U' is not even forwarded."""
-    ramp: float = Field(default=16.0, gt=0)
+    ramp: Annotated[float, IN_EPOCHS] = Field(default=16.0, gt=0)
     """Epochs in which that weight rises from 0."""
 
 
@@ -92,8 +94,7 @@ class DivideMix(Stage):
         """Each network's losses before this epoch, from 0 to 1, with those of the last. [2, N]"""
         window = self.config.average_losses
         for recent, loss in zip(self.recent, now, strict=True):
-            low, high = loss.aminmax()
-            recent[epoch % window] = (loss - low) / (high - low).clamp(min=1e-8)
+            recent[epoch % window] = rescale(loss)
         return self.recent.sum(1) / min(window, max(1, epoch - self.config.begin))
 
     def mixmatch(self, net: nn.Module, peer: nn.Module, w: Tensor, feed: Feed) -> Steps:
@@ -150,12 +151,6 @@ def divide(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
 def refine(w: Tensor, given: Tensor, predicted: Tensor) -> Tensor:
     """w y + (1 - w) p: the more doubtful a label, the more the network's own view. [B, C]"""
     return torch.lerp(predicted, given, w[:, None])
-
-
-def sharpen(q: Tensor, temperature: float) -> Tensor:
-    """q^(1/T), normalised. [B, C]"""
-    powers = q ** (1 / temperature)
-    return powers / powers.sum(1, keepdim=True)
 
 
 def train(run: Run, config: Config) -> Outcome:

@@ -21,7 +21,9 @@ from drpl.detection.split import Split, detect
 from drpl.methods.joint import Prior, Relabel, Relabelling
 from drpl.methods.pseudo_label import FromSplit, train_semi_supervised
 from drpl.runs.run import Outcome, Run
+from drpl.training.evaluate import label_losses, label_margins
 from drpl.training.losses import one_hot
+from drpl.training.predictions import TINY
 from drpl.training.schedule import Schedule
 
 EVIDENCE = ("relabel", "detect")  # the stages whose losses it judges labels by
@@ -45,7 +47,17 @@ class Config(FromSplit):
     track: Literal["train", "test"] = "train"
     """Whether losses are observed on augmented or on plain images."""
     pool: bool = False
-    """Judge the second time by the mean of both stages' losses, not by the second's alone."""
+    """Judge the second time by the mean of both stages' losses, not by the second's alone, and in
+    the end by the mean of all three networks'."""
+    mean_of_epochs: bool = False
+    """Judge by the mean of the last prediction and of those that training made anyway in the second
+    half of a stage's epochs."""
+    mirrored: bool = False
+    """Judge by the mean prediction for an image and its mirror image, where training mirrors images
+    too. One more pass after a stage."""
+    warm_start: bool = False
+    """Stages after the first go on with the network before them, and its predictions are their
+    first pseudo-labels, in place of a new network and its warm-up."""
     lookup: bool = False
     """Score by the released code's table of 100 entries instead of the exact posterior."""
 
@@ -56,10 +68,28 @@ def split_by_loss(run: Run, evidence: Evidence, threshold: float, config: Config
     return run.keep(detect(evidence, run.labels, threshold, min_labelled=guard, lookup=lookup))
 
 
-def average_evidence(first: Evidence, second: Evidence) -> Evidence:
-    """Both networks' view: each errs on samples of its own."""
-    losses, margins = (first.now + second.now) / 2, (first.margins[-1] + second.margins[-1]) / 2
-    return Evidence("pooled", losses[None], margins[None], (first.probs + second.probs) / 2)
+def average_epochs(seen: Evidence, labels: Tensor) -> Evidence:
+    """The view of a stage's second half: the mean of its predictions and the last one."""
+    if seen.mean_probs is None:  # a stage that was not trained, as in the dry run
+        return seen
+    probs = (seen.probs + seen.mean_probs) / 2
+    log_probs = probs.clamp(min=TINY).log()
+    losses, margins = label_losses(log_probs, labels), label_margins(log_probs, labels)
+    return Evidence(seen.stage, losses[None], margins[None], probs)
+
+
+def average_evidence(name: str, *networks: Evidence) -> Evidence:
+    """The view of several networks: each errs on samples of its own."""
+    losses = torch.stack([seen.now for seen in networks]).mean(0)
+    margins = torch.stack([seen.margins[-1] for seen in networks]).mean(0)
+    probs = torch.stack([seen.probs for seen in networks]).mean(0)
+    return Evidence(name, losses[None], margins[None], probs)
+
+
+def observe(run: Run, name: str, net: nn.Module, config: Config) -> Evidence:
+    """What a stage's network sees, as the configuration wants labels to be judged."""
+    seen = run.observe(name, net, augmented=config.track == "train", mirrored=config.mirrored)
+    return average_epochs(seen, run.labels) if config.mean_of_epochs else seen
 
 
 def estimate_class_shares(run: Run, split: Split, seen: Evidence, config: Config) -> Tensor | None:
@@ -72,28 +102,46 @@ def estimate_class_shares(run: Run, split: Split, seen: Evidence, config: Config
 
 def detect_noise(run: Run, config: Config) -> Outcome:
     """Up to the second split: the list of wrong labels, without the final model."""
-    net, split, _ = two_stage_detect(run, config)
+    net, split, *_ = two_stage_detect(run, config)
     return Outcome(net, split)
 
 
-def two_stage_detect(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence]:
-    """The second network, the second split, and what that network sees."""
+def two_stage_detect(run: Run, config: Config) -> tuple[nn.Module, Split, Evidence, Evidence]:
+    """The second network, the second split, and what both networks see."""
     stage = Relabel(run.network(), run.labels, run.classes, config.relabel, config.prior)
-    net, augmented = run.fit("relabel", stage, config.relabel_schedule).net, config.track == "train"
-    first = run.observe("relabel", net, augmented=augmented)
+    net = run.fit("relabel", stage, config.relabel_schedule).net
+    first = observe(run, "relabel", net, config)
     split = split_by_loss(run, first, config.first_threshold, config)
-    shares = estimate_class_shares(run, split, first, config)
-    net = train_semi_supervised(run, "detect", split, config, config.detect_schedule, shares)
-    second = run.observe("detect", net, augmented=augmented)
+    net = learn_from_split(run, "detect", split, (net, first), config, config.detect_schedule)
+    second = observe(run, "detect", net, config)
     split = split_by_loss(run, second, config.second_threshold, config)
     if config.pool:
-        split = split_by_loss(run, average_evidence(first, second), config.second_threshold, config)
-    return net, split, second
+        both = average_evidence("pooled", first, second)
+        split = split_by_loss(run, both, config.second_threshold, config)
+    return net, split, first, second
+
+
+def learn_from_split(
+    run: Run,
+    name: str,
+    split: Split,
+    before: tuple[nn.Module, Evidence],
+    config: Config,
+    schedule: Schedule,
+) -> nn.Module:
+    """The network of a semi-supervised stage; `before` are the last one's and what it sees."""
+    net, seen = before
+    shares = estimate_class_shares(run, split, seen, config)
+    start = (net, seen.probs) if config.warm_start else None
+    return train_semi_supervised(run, name, split, config, schedule, shares, start)
 
 
 def train(run: Run, config: Config) -> Outcome:
     """Relabel to make the losses tell, split, learn from the split, and once more."""
-    _, split, seen = two_stage_detect(run, config)
-    shares = estimate_class_shares(run, split, seen, config)
-    net = train_semi_supervised(run, "final", split, config, config.final_schedule, shares)
+    net, split, first, second = two_stage_detect(run, config)
+    net = learn_from_split(run, "final", split, (net, second), config, config.final_schedule)
+    if config.pool:
+        third = observe(run, "final", net, config)
+        every = average_evidence("pooled-final", first, second, third)
+        split = split_by_loss(run, every, config.second_threshold, config)
     return Outcome(net, split)

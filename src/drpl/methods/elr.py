@@ -8,6 +8,8 @@ labels which contradict it lose their pull. p is the softmax, p~ the same within
     L = CE(p, y) + (lambda / B) sum_i log(1 - sum_c t_ic p~_ic)
 """
 
+from dataclasses import replace
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -71,6 +73,8 @@ def early_learning(p: Tensor, t: Tensor) -> Tensor:
 
 
 def train(run: Run, config: Config) -> Outcome:
-    """Train; judge labels by the final loss."""
+    """Train; judge labels by the final loss. The targets are evidence too."""
     stage = EarlyLearning(run.network(), run.labels, run.classes, config)
-    return baseline.fit_and_judge(run, stage, config)
+    net = run.fit("train", stage, config.schedule).net
+    run.keep(replace(run.observe("train", net), targets=stage.targets.cpu()))
+    return run.judge("train", net, config.threshold)

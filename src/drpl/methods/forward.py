@@ -15,6 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from drpl.config.settings import EpochCount
 from drpl.errors import ConfigError
 from drpl.methods import cross_entropy as baseline
 from drpl.noise.transition import check_matrix, read_matrix
@@ -26,7 +27,7 @@ from drpl.training.stage import Stage, Steps
 class Config(baseline.Config):
     """The baseline's schedule, and where T comes from."""
 
-    begin: int = Field(default=50, ge=0)
+    begin: EpochCount = Field(default=50, ge=0)
     """This many epochs of plain cross-entropy come first."""
     outliers: float = Field(default=0.03, ge=0, lt=1)
     """Share of the highest predictions of a class that cannot be its anchor."""

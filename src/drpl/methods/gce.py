@@ -13,6 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from drpl.config.settings import EpochCount
 from drpl.methods.cross_entropy import Continued, fit_and_judge, pretrain
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses
@@ -28,9 +29,9 @@ class Config(Continued):
     """Leave out the samples whose given label is improbable."""
     k: float = Field(default=0.5, gt=0, lt=1)
     """Truncated: a label no more probable than this does not count."""
-    prune_from: int = Field(default=40, gt=0)
+    prune_from: EpochCount = Field(default=40, gt=0)
     """Truncated: the epoch at whose start samples are first left out."""
-    prune_every: int = Field(default=10, gt=0)
+    prune_every: EpochCount = Field(default=10, gt=0)
     """Truncated: epochs after which it is decided anew."""
 
 

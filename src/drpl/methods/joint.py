@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drpl.config.settings import Common, Settings
+from drpl.config.settings import Common, EpochCount, Settings
 from drpl.methods.cross_entropy import Classify
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
@@ -27,9 +27,9 @@ from drpl.training.tables import release
 class Relabelling(Settings):
     """How the first stage replaces labels."""
 
-    begin: int = Field(gt=0)
+    begin: EpochCount = Field(gt=0)
     """Targets are first replaced at the END of this epoch."""
-    window: int = Field(default=10, gt=0)
+    window: EpochCount = Field(default=10, gt=0)
     """Predictions of this many last epochs are averaged."""
     prior: float = 0.8
     """Weight of R_A."""

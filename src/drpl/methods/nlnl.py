@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from drpl.config.settings import Common
+from drpl.config.settings import Common, EpochCount
 from drpl.detection.split import Split, note_scarce_classes
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses, label_margins
@@ -34,15 +34,15 @@ class Config(Common):
     """One schedule with three phases."""
 
     schedule: Schedule
-    select_from: int = Field(gt=0)
+    select_from: EpochCount = Field(gt=0)
     """SelNL from this epoch on."""
-    positive_from: int = Field(gt=0)
+    positive_from: EpochCount = Field(gt=0)
     """SelPL from this epoch on."""
     complements: int = Field(default=1, gt=0)
     """Wrong labels drawn for each image and step; more are needed for many classes."""
     confident: float = Field(default=0.5, ge=0, le=1)
     """SelPL trusts, and the method keeps, labels that pbar gives at least this."""
-    window: int = Field(default=10, gt=0)
+    window: EpochCount = Field(default=10, gt=0)
     """Predictions of this many last epochs are averaged."""
 
 

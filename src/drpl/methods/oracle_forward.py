@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drpl.config.settings import EpochCount
 from drpl.data.dataset import Truth
 from drpl.methods import cross_entropy as baseline
 from drpl.methods.forward import Forward
@@ -18,7 +19,7 @@ from drpl.runs.run import OracleRun, Outcome
 class Config(baseline.Config):
     """The baseline's schedule, and when the correction begins."""
 
-    begin: int = Field(default=50, ge=0)
+    begin: EpochCount = Field(default=50, ge=0)
     """This many epochs of plain cross-entropy come first."""
 
 

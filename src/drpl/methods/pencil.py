@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from drpl.config.settings import EpochCount
 from drpl.distributed import all_reduce_sum
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
@@ -24,9 +25,9 @@ from drpl.training.stage import Stage, Steps
 class Config(baseline.Config):
     """The baseline's schedule, and when and how labels are learnt."""
 
-    learn_from: int = Field(gt=0)
+    learn_from: EpochCount = Field(gt=0)
     """The first epoch in which labels are learnt; before, the given ones are believed."""
-    learn_until: int = Field(gt=0)
+    learn_until: EpochCount = Field(gt=0)
     """The last epoch in which labels are learnt; after, they are fixed and only L_c remains."""
     label_rate: float = Field(gt=0)
     """Learning rate of the labels; large, as the gradient is that of the batch's mean."""

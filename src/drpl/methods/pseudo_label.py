@@ -119,10 +119,12 @@ def train_semi_supervised(
     config: FromSplit,
     schedule: Schedule,
     shares: Tensor | None = None,
+    start: tuple[nn.Module, Tensor] | None = None,
 ) -> nn.Module:
     """A network learnt from the labels of the clean samples and the images of all.
 
-    `shares` are those of the classes, where they are not taken to be alike. [C]
+    `shares` are those of the classes, where they are not taken to be alike. [C] With `start`, a
+    trained network and what it predicts for all samples [N, C], it goes on from there.
     """
     labelled = int(split.clean.sum())
     if labelled < FEWEST:
@@ -133,7 +135,10 @@ def train_semi_supervised(
     targets = one_hot(run.labels, run.classes)
     unlabelled = (~split.clean).nonzero().flatten()
     draws = run.rng(name, "first targets")
-    if config.ssl.warmup == "load":
+    if start:
+        net, guessed = start[0], start[1][unlabelled]
+        targets[unlabelled] = forget_some(guessed, config.ssl.forget, draws)
+    elif config.ssl.warmup == "load":
         warm = WarmUp(run.network(), targets, split.clean, config.ssl, shares)
         net = run.fit(f"{name}-warmup", warm, config.warmup_schedule).net
         guessed = run.observe(f"{name}-warmup", net).probs[unlabelled]

@@ -1,7 +1,8 @@
 """Training for real: stages are fitted, checkpointed, tested and noted in a run's folder."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn, optim
 
+from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split
 from drpl.distributed import barrier, check_agreement, rank
@@ -31,6 +33,9 @@ from drpl.training.stage import Stage
 from drpl.training.tables import split_rows
 
 F = TypeVar("F", bound=Feed)
+LARGEST = 32 * 2**20  # bytes of vectors that go into evidence
+CHUNK = 4096  # vectors that are read together
+LIMIT = 6e4  # of numbers in half precision
 
 
 class FolderDriver:
@@ -86,7 +91,8 @@ class FolderDriver:
             last = epoch.number == schedule.epochs
             means.add(epoch.number, epoch.predictions)
             if every > 0 and epoch.number % every == 0 and not last:
-                tracked.append(self._look(name, stage.net, epoch.number, True)[0])
+                views = [self._context.train_transform]
+                tracked.append(self._look(name, stage.net, epoch.number, views)[0])
             accuracy = self._context.measure_accuracy(stage.net)
             if wants_best and accuracy is not None and (not best or accuracy > best[0]):
                 best = accuracy, deepcopy(stage.state_dict())
@@ -118,18 +124,20 @@ class FolderDriver:
             append_history(self._folder, row)
             self._logs.follow()
 
-    def observe(self, name: str, net: nn.Module, *, augmented: bool) -> Evidence:
-        """One pass over the training samples, beside what training itself has seen of them."""
+    def observe(self, name: str, net: nn.Module, *, augmented: bool, mirrored: bool) -> Evidence:
+        """A pass or two over the training samples, beside what training has seen of them."""
         path = self._folder / "evidence" / f"{name}.npz"
         if path.exists():
             try:
                 return Evidence.read(path)
             except Exception as error:
                 raise RunError(f"{path} is damaged; delete it to observe again") from error
-        judged, log_probs = self._look(name, net, 0, augmented)
+        views = self._context.list_views(augmented=augmented, mirrored=mirrored)
+        judged, log_probs = self._look(name, net, 0, views)
         rows, probs = torch.stack([*self._tracked.get(name, []), judged]), log_probs.exp_()
         mean = self._means[name].average(probs) if name in self._means else None
-        evidence = Evidence(name, rows[:, 0], rows[:, 1], probs, **(mean or {}))
+        vectors = show_vectors(self._context)
+        evidence = Evidence(name, rows[:, 0], rows[:, 1], probs, **(mean or {}), vectors=vectors)
         self.keep(evidence)
         return evidence
 
@@ -145,12 +153,16 @@ class FolderDriver:
         barrier()
 
     def _look(
-        self, name: str, net: nn.Module, epoch: int, augmented: bool
+        self, name: str, net: nn.Module, epoch: int, views: Sequence[Transform]
     ) -> tuple[Tensor, Tensor]:
         """Losses and margins of the given labels [2, N], and log-probabilities [N, C]."""
-        c = self._context
-        transform = c.train_transform if augmented else c.eval_transform
-        log_probs = predict(net, c.images, transform, c.device, (c.seed, name, "observe", epoch))
+        c, key = self._context, (self._context.seed, name, "observe", epoch)
+        log_probs = predict(net, c.images, views[0], c.device, key)
+        for view in views[1:]:
+            other = predict(net, c.images, view, c.device, key)
+            torch.logaddexp(log_probs, other, out=log_probs)  # it may be a large table
+        if len(views) > 1:
+            log_probs -= math.log(len(views))
         found = torch.empty(2, len(c.labels))
         for rows in split_rows(len(c.labels), log_probs):
             for k, of in enumerate((label_losses, label_margins)):
@@ -158,9 +170,26 @@ class FolderDriver:
         return found, log_probs
 
 
+def show_vectors(context: Context) -> Tensor | None:
+    """What a network sees of samples that are vectors, in half precision. [N, D]
+
+    None where samples are images, or where the table would be large beside the rest of a run.
+    """
+    shape = context.eval_transform.output_shape(context.images.shape)
+    if len(shape) > 1 or len(context.images) * shape[0] * 2 > LARGEST:
+        return None
+    none = torch.empty(0, 0)
+    parts = [
+        context.eval_transform(context.images.load(index), none).clamp(-LIMIT, LIMIT).half().cpu()
+        for index in torch.arange(len(context.images)).split(CHUNK)
+    ]
+    return torch.cat(parts)
+
+
 def make_feed(
     kind: Callable[..., F], context: Context, name: str, batch_size: int, epoch: int
 ) -> F:
     """The feed of one epoch of a stage."""
     seen = context.images, context.train_transform, context.eval_transform
-    return kind(*seen, batch_size, epoch, (context.seed, name), context.device)
+    when = batch_size, epoch, (context.seed, name)
+    return kind(*seen, *when, context.device, context.strong_transform)

@@ -10,6 +10,7 @@ from statistics import median
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from drpl.data.images import TensorImages
 from drpl.detection.evidence import Evidence
@@ -128,7 +129,7 @@ class DryRunDriver:
         seconds = schedule.epochs * (work + rest + test)
         self.plan.append(StagePlan(name, schedule.epochs, steps, schedule.batch_size, seconds))
 
-    def observe(self, name: str, net: nn.Module, *, augmented: bool) -> Evidence:
+    def observe(self, name: str, net: nn.Module, *, augmented: bool, mirrored: bool) -> Evidence:
         """Made-up losses in two heaps, so that the recipe can go on."""
         count, classes = len(self._context.labels), self._context.classes
         u = torch.rand(count, generator=rng(self._context.seed, name))
@@ -186,29 +187,45 @@ class ShortFeed(Feed):
     classes = 2
 
     def __call__(
-        self, subset: Tensor | None = None, *, views: int = 1, batch_size: int | None = None
+        self,
+        subset: Tensor | None = None,
+        *,
+        views: int = 1,
+        strong: int = 0,
+        plain: bool = False,
+        batch_size: int | None = None,
     ) -> Iterator[tuple[Tensor, ...]]:
         """The first batches of a pass."""
         self.planned += len(self.images) if subset is None else len(subset)
         smaller = min(batch_size or self.batch_size, self.batch_size)
         began = time.perf_counter()
-        for number, batch in enumerate(super().__call__(subset, views=views, batch_size=smaller)):
+        batches = super().__call__(
+            subset, views=views, strong=strong, plain=plain, batch_size=smaller
+        )
+        for number, batch in enumerate(batches):
             if number >= self.steps and time.perf_counter() - began >= self.seconds:
                 return
             yield batch
 
     def cycle(
-        self, subset: Tensor, *, views: int = 1, batch_size: int | None = None
+        self, subset: Tensor, *, views: int = 1, strong: int = 0, batch_size: int | None = None
     ) -> Iterator[tuple[Tensor, ...]]:
         """Its steps are those of the pass that it is walked beside, and counted there."""
         self.planned -= len(subset)
-        return cycle(list(islice(self(subset, views=views, batch_size=batch_size), self.steps)))
+        batches = self(subset, views=views, strong=strong, batch_size=batch_size)
+        return cycle(list(islice(batches, self.steps)))
 
     def predict_all(self, net: nn.Module, *, augmented: bool = False) -> Tensor:
         """Nothing is predicted; the answers are made up."""
         self.looked += len(self.images)
         random = torch.randn(len(self.images), self.classes, generator=self.shared_rng)
         return random.log_softmax(1).to(self.device)
+
+    def embed_all(self, net: nn.Module, size: int) -> Tensor:
+        """Nothing is embedded, either."""
+        self.looked += len(self.images)
+        random = torch.randn(len(self.images), size, generator=self.shared_rng)
+        return normalize(random).to(self.device)
 
 
 def measure_peak_memory(device: torch.device) -> int:

@@ -14,7 +14,7 @@ import tomli_w
 
 from drpl.config.compose import OVERLAYS, Tree, compose, default_preset, merge
 from drpl.config.from_data import suit_to_vectors
-from drpl.config.settings import LATER, Common
+from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
 from drpl.data.projection import choose_dimensions
 from drpl.data.sources import load, with_ood
@@ -124,9 +124,7 @@ class Experiment:
             "seed": self.seed,
             **self._identity,
         }
-        settings = self.config.model_dump(mode="json", exclude_none=True)
-        unused = [name for name in LATER if not settings.get(name)]
-        return {"run": run, "settings": {k: v for k, v in settings.items() if k not in unused}}
+        return {"run": run, "settings": self.config.describe()}
 
     @cached_property
     def _identity(self) -> dict[str, str]:

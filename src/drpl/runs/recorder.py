@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import tomli_w
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from drpl.detection import metrics
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 METHOD = STAGE = "recorded"
 WAITING = 4096  # samples whose logits are kept until they are worked on together
+VECTOR = 32  # numbers that a processor works on at once, or a multiple of that
 
 
 class Recorder:
@@ -64,7 +65,7 @@ class Recorder:
 
     def record(self, index: ArrayLike | Tensor, logits: Tensor) -> None:
         """Take in the logits [B, C] of the samples with these numbers [B]."""
-        numbers = torch.as_tensor(index)
+        numbers = index if isinstance(index, Tensor) else torch.as_tensor(index)
         count = numbers.numel()
         if logits.shape != (count, self.classes):
             raise DataError(
@@ -73,9 +74,11 @@ class Recorder:
             )
         if not count:
             return
+        if numbers.dim() != 1:
+            numbers = numbers.flatten()
         # Copies, since the loop may go on to change its own; on their device, since to fetch them
-        # now would make the loop wait.
-        self._waiting.append((numbers.clone(), logits.detach().clone()))
+        # now would make the loop wait. `cat` copies in less time than `clone`.
+        self._waiting.append((torch.cat((numbers,)), torch.cat((logits.detach(),))))
         self._waits += count
         if self._waits >= WAITING:
             self._take_in()
@@ -85,31 +88,24 @@ class Recorder:
         """Add the batches that wait to the tables."""
         if not self._waiting:
             return
-        batches, self._waiting, self._waits = self._waiting, [], 0
-        numbers = [numbers.flatten().cpu() for numbers, _ in batches]
-        index = torch.cat(numbers).long()
-        if not 0 <= int(index.min()) <= int(index.max()) < self.n:
-            raise DataError(
-                f"samples have numbers from 0 to {self.n - 1}, got {index.min()}..{index.max()}"
-            )
-        logits = torch.cat([logits for _, logits in batches]).float().cpu()
-        # Not log_softmax and topk, which are slow where there are few classes.
-        first, best = logits.max(1, keepdim=True)
-        margins = logits - first
-        odds = margins.exp()
-        total = odds.sum(1, keepdim=True)
-        log_probs = margins - total.log()
-        second = margins.scatter(1, best, -torch.inf).amax(1, keepdim=True)
-        margins.scatter_(1, best, -second)
-        rows = torch.stack([odds / total, log_probs, margins], 1)
-        s, sizes = self._state, torch.tensor([part.numel() for part in numbers])
-        s["sums"].index_add_(0, index, rows)
+        numbers, logits = zip(*self._waiting, strict=True)
+        self._waiting, self._waits = [], 0
+        index = torch.cat(numbers).cpu().long()
+        low, high = map(int, index.aminmax())
+        if low < 0 or high >= self.n:
+            raise DataError(f"samples have numbers from 0 to {self.n - 1}, got {low}..{high}")
+        rows, s = _judge_logits(torch.cat(logits).float().cpu()), self._state
+        s["sums"].view(self.n, -1).index_add_(0, index, rows)
         s["count"].index_add_(0, index, torch.ones_like(index))
-        steps = self._steps + 1 + torch.arange(len(sizes)).repeat_interleave(sizes)
-        self._steps += len(sizes)
+        first, self._steps = self._steps + 1, self._steps + len(numbers)
+        of_batches = np.arange(first, self._steps + 1)
+        steps = torch.from_numpy(np.repeat(of_batches, [len(batch) for batch in numbers]))
         s["step"].scatter_reduce_(0, index, steps, "amax")
-        newest = steps == s["step"][index]  # where a sample waits twice, its later batch wins
-        s["latest"][index[newest]] = log_probs[newest]
+        latest = rows[:, self.classes : 2 * self.classes]
+        newest = s["step"].index_select(0, index)
+        if not newest.equal(steps):  # a sample waits twice: its later batch wins
+            index, latest = index[newest == steps], latest[newest == steps]
+        s["latest"].index_copy_(0, index, latest)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that was recorded, for a checkpoint."""
@@ -265,6 +261,42 @@ class Recorder:
                 "this needs the package transformers: pip install 'drpl[transformers]'"
             ) from None
         return TransformersCallback(self)
+
+
+def _judge_logits(logits: Tensor) -> Tensor:
+    """Probabilities, their logarithms and margins of logits [B, C], side by side. [B, 3 C]
+
+    They are worked out with a row for each class, for short rows are slow; and transposed by numpy,
+    which is faster at that than torch.
+    """
+    count, classes = logits.shape
+    # Whole vectors of the processor, since what is left over is rounded in another way; and one
+    # more, for rows of a power of two get in each other's way in caches.
+    width = (count // VECTOR + 2) * VECTOR
+    by_class, found = np.zeros((classes, width), np.float32), torch.empty(3, classes, width)
+    by_class[:, :count] = logits.numpy().T
+    given, rivals = torch.from_numpy(by_class), torch.from_numpy(_find_rivals(by_class))
+    probs, log_probs, margins = found
+    torch.sub(given, rivals, out=margins)
+    torch.sub(given, torch.maximum(given[0], rivals[0]), out=log_probs)
+    torch.exp(log_probs, out=probs)
+    total = probs.sum(0)
+    probs /= total
+    log_probs -= total.log_()
+    return torch.from_numpy(np.ascontiguousarray(found.flatten(0, 1)[:, :count].numpy().T))
+
+
+def _find_rivals(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The highest logit of the other classes, for each class and sample. [C, B]"""
+    rivals = np.empty_like(logits)
+    rivals[0] = -np.inf
+    for c in range(1, len(logits)):  # the highest of the classes before
+        np.maximum(rivals[c - 1], logits[c - 1], out=rivals[c])
+    after = logits[-1].copy()
+    for c in range(len(logits) - 2, -1, -1):
+        np.maximum(rivals[c], after, out=rivals[c])
+        np.maximum(after, logits[c], out=after)
+    return rivals
 
 
 def _split(evidence: Evidence, quality: LabelQuality, given: Tensor) -> Split:

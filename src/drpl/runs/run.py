@@ -6,10 +6,12 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
+from drpl.config.settings import Common, StrongView
 from drpl.data.dataset import Dataset, Truth
 from drpl.data.images import Images, TensorImages
 from drpl.data.projection import find_basis
-from drpl.data.transforms import CropFlip, Normalise, Transform
+from drpl.data.strong import StrongImages, StrongVectors, measure_deviations
+from drpl.data.transforms import CropFlip, Mirrored, Normalise, Transform
 from drpl.detection.evidence import Evidence
 from drpl.detection.split import Split, detect
 from drpl.distributed import broadcast
@@ -44,6 +46,7 @@ class Context:
     test: Dataset | None
     train_transform: Transform
     eval_transform: Normalise
+    strong_transform: Transform
     network: str | Builder
     width: int
     pretrained: bool
@@ -67,9 +70,8 @@ class Context:
         if basis is not None:  # to the last bit the same on every process
             basis = broadcast(basis.to(device)).cpu()
         still = Normalise(*scale, config.crop, basis)
-        moved: Transform = still  # vectors are neither cropped nor flipped
-        if len(images.shape) > 1:
-            moved = CropFlip(round(config.padding * images.shape[1]), config.flip, still)
+        view = getattr(config, "strong", StrongView())  # methods that ask for such views have it
+        moved, strong = _choose_transforms(images, config, still, view)
         return cls(
             images,
             data.train.labels,
@@ -77,6 +79,7 @@ class Context:
             data.test,
             moved,
             still,
+            strong,
             network,
             config.width,
             config.pretrained,
@@ -85,6 +88,16 @@ class Context:
             device,
             config.full_precision,
         )
+
+    def list_views(self, *, augmented: bool, mirrored: bool) -> list[Transform]:
+        """The transforms by which samples are observed: as they are, and mirrored if that is asked.
+
+        Data that training does not mirror, such as vectors or writing, are not mirrored here.
+        """
+        view = self.train_transform if augmented else self.eval_transform
+        if mirrored and isinstance(self.train_transform, CropFlip) and self.train_transform.flip:
+            return [view, Mirrored(view)]
+        return [view]
 
     def measure_accuracy(self, net: nn.Module) -> float | None:
         """Percent of the test images; None without a test set."""
@@ -100,7 +113,7 @@ class Driver(Protocol):
     def fit(self, name: str, stage: Stage, schedule: Schedule, *, best: bool) -> None:
         """Train a stage."""
 
-    def observe(self, name: str, net: nn.Module, *, augmented: bool) -> Evidence:
+    def observe(self, name: str, net: nn.Module, *, augmented: bool, mirrored: bool) -> Evidence:
         """See every training sample as `net` does."""
 
     def keep(self, record: Split | Evidence) -> None:
@@ -139,12 +152,15 @@ class Run:
         self._driver.fit(name, stage.to(self._context.device), schedule, best=best)
         return stage
 
-    def observe(self, name: str, net: nn.Module, *, augmented: bool = True) -> Evidence:
+    def observe(
+        self, name: str, net: nn.Module, *, augmented: bool = True, mirrored: bool = False
+    ) -> Evidence:
         """How `net`, trained by the stage `name`, sees every training sample now.
 
-        On one augmented view by default, as the released code tracks its losses.
+        On one augmented view by default, as the released code tracks its losses. With `mirrored`
+        the mean prediction for the view and its mirror image, at the cost of one more pass.
         """
-        return self._driver.observe(name, net, augmented=augmented)
+        return self._driver.observe(name, net, augmented=augmented, mirrored=mirrored)
 
     def keep(self, record: Kept) -> Kept:
         """Record a split, or evidence of the method's own making, in the run's folder."""
@@ -163,6 +179,17 @@ class OracleRun(Run):
     def __init__(self, context: Context, driver: Driver, truth: Truth) -> None:
         super().__init__(context, driver)
         self.truth = truth
+
+
+def _choose_transforms(
+    images: Images, config: Common, still: Normalise, view: StrongView
+) -> tuple[Transform, Transform]:
+    """What makes weak and strong views of the images to train on."""
+    if len(images.shape) == 1:  # vectors are neither cropped nor flipped
+        deviations = measure_deviations(images, still)
+        return still, StrongVectors(still, deviations, view.noise, view.drop)
+    weak = CropFlip(round(config.padding * images.shape[1]), config.flip, still)
+    return weak, StrongImages(weak, **view.model_dump(exclude={"noise", "drop"}))
 
 
 def _move_to(images: Images, device: torch.device) -> Images:

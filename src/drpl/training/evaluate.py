@@ -1,5 +1,7 @@
 """A network's view of every sample."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -12,11 +14,24 @@ from drpl.training.tables import make_table
 BATCH = 256
 
 
-@torch.no_grad()
 def predict(
     net: nn.Module, images: Images, transform: Transform, device: torch.device, key: Key = ()
 ) -> Tensor:
     """Log-probabilities [N, C] in evaluation mode, on one view of each image."""
+    return embed(net, images, transform, device, key, then=lambda logits: logits.log_softmax(1))
+
+
+@torch.no_grad()
+def embed(
+    net: nn.Module,
+    images: Images,
+    transform: Transform,
+    device: torch.device,
+    key: Key = (),
+    *,
+    then: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """What `net` makes of one view of each image, in evaluation mode. [N, D]"""
     was_training = net.training
     net.eval()
     count = len(images)
@@ -24,10 +39,10 @@ def predict(
     table: Tensor | None = None
     batches = torch.arange(count)[rank() :: world()].split(BATCH)
     for index, pixels in load_batches(images, list(batches)):
-        logits = net(transform(pixels.to(device), uniforms[index])).float()
+        made = net(transform(pixels.to(device), uniforms[index])).float()
         if table is None:
-            table = make_table(count, logits.shape[1], device=device)
-        table[index.to(device)] = logits.log_softmax(1)
+            table = make_table(count, made.shape[1], device=device)
+        table[index.to(device)] = then(made) if then else made
     net.train(was_training)
     assert table is not None  # noqa: S101  a data set has at least as many images as processes
     return all_reduce_sum(table).cpu()

@@ -56,13 +56,25 @@ def fit(
 ) -> Iterator[Epoch]:
     """Train `stage`, yielding after every epoch; `done` epochs lie behind it already."""
     for number in range(done + 1, schedule.epochs + 1):
-        lr = optimizer.param_groups[0]["lr"] = schedule.lr_at(number)
-        feed, means = open_feed(number), _Means()
-        taught = stage.list_taught()  # before the epoch, which may end with other targets
-        train_epoch(stage, feed, optimizer, means.add, full_precision=full_precision)
-        terms = means.check_finite(stage, number)
-        agreement = None if taught is None else measure_agreement(feed.predictions, taught)
-        yield Epoch(number, lr, terms, feed.served, feed.predictions, agreement)
+        yield _fit_epoch(stage, open_feed(number), schedule, optimizer, full_precision)
+
+
+def _fit_epoch(
+    stage: Stage, feed: Feed, schedule: Schedule, optimizer: optim.Optimizer, precise: bool
+) -> Epoch:
+    """One epoch at its rates, and what is known at its end."""
+    group, means = optimizer.param_groups[0], _Means()
+    lr = group["lr"] = schedule.lr_at(feed.epoch)
+    taught = stage.list_taught()  # before the epoch, which may end with other targets
+
+    def end_step(terms: Terms) -> None:
+        means.add(terms)
+        group["lr"] = schedule.lr_at(feed.epoch, feed.progress)
+
+    train_epoch(stage, feed, optimizer, end_step, full_precision=precise)
+    terms = means.check_finite(stage, feed.epoch)
+    agreement = None if taught is None else measure_agreement(feed.predictions, taught)
+    return Epoch(feed.epoch, lr, terms, feed.served, feed.predictions, agreement)
 
 
 def measure_agreement(found: EpochPredictions, labels: Tensor) -> float | None:

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from drpl.distributed import all_reduce_sum
 from drpl.files import explain_write_errors
 
 BUDGET = 2 * 2**30  # bytes up to which a table is kept in memory
@@ -86,3 +87,27 @@ def split_rows(count: int, *tables: Tensor) -> Iterator[slice]:
     for start in range(0, count, max(1, step)):
         yield slice(start, min(count, start + step))
         release(*tables)
+
+
+class TableUpdate:
+    """What an epoch finds for samples: each process puts its rows, in the end all have all rows.
+
+    found = TableUpdate(len(labels), classes, device=labels.device)
+    found.put(i, probs)                            # in each batch
+    for rows, new, seen in found.gather():         # after the last one, part by part
+        table[rows] = torch.where(seen, new, table[rows])
+    """
+
+    def __init__(self, samples: int, columns: int, *, device: torch.device) -> None:
+        self.new = make_table(samples, columns, device=device)
+        self.seen = torch.zeros(samples, 1, device=device)
+
+    def put(self, i: Tensor, rows: Tensor) -> None:
+        """Rows [B, K] of the samples i; a sample comes once in an epoch."""
+        self.new[i], self.seen[i] = rows.detach().float(), 1.0
+
+    def gather(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Which rows, what was found for them [n, K], and whether anything was [n, 1]."""
+        new, seen = all_reduce_sum(self.new), all_reduce_sum(self.seen) > 0
+        for rows in split_rows(len(new), new):
+            yield rows, new[rows], seen[rows]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from playwright.sync_api import Route, expect
 
 from drpl.cleaning.folder import VERDICTS, CleanedFolder, write_issues
@@ -642,6 +643,7 @@ def test_filters_orders_and_counts(tab: Tab, tmp_path: Path) -> None:
         leave(tab)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_issues_in_the_page(tab: Tab, tmp_path: Path) -> None:
     with reviewing(make_large(tmp_path / "large", 100_000)) as (address, _):
         tab.open(address)

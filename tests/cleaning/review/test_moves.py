@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from playwright.sync_api import Locator, expect
 
 from drpl.cleaning.folder import CleanedFolder
@@ -311,6 +312,7 @@ def contrast(tab: Tab, place: str) -> float:
     return (lights[1] + 0.05) / (lights[0] + 0.05)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_images(tab: Tab, tmp_path: Path) -> None:
     """Milliseconds to the first picture, and of every search and order; `-s` prints them."""
     folder = make_many(tmp_path, 50_000, 10_000)

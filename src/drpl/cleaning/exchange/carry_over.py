@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,8 @@ def read_earlier(file: Path | str) -> Earlier:
         )
     paths = read_table(file.parent / "samples.csv", SAMPLES)["path"]
     own = ActiveDecisions(parse_file(file)).by_person().values()
-    decisions = sorted(decision for mine in own for decision in mine.values())  # by time
+    decisions = [decision for mine in own for decision in mine.values()]
+    decisions.sort(key=attrgetter("time"))  # those of one moment stay in the order of the file
     if unknown := [d.id for d in decisions if d.id not in paths.index]:
         raise RunError(f"{file}: samples.csv has no image {unknown[0]}")
     labels = [Label(paths[d.id], d.id, d.label, d.action, d.who, d.time, d.why) for d in decisions]

@@ -1,0 +1,63 @@
+"""Which method for which noise: what is kept follows from the results, and is read out rightly."""
+
+from pathlib import Path
+
+import pandas as pd
+from benchmarks import which
+from benchmarks.lookup import GRID
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / which.RESULTS
+
+
+def test_what_is_kept_follows_from_the_kept_results() -> None:
+    """After new results: make claims."""
+    cells = which.read_cells(ROOT)
+    kept = pd.read_csv(KEPT / "table.csv")
+    pd.testing.assert_frame_equal(kept, which.make_table(cells), check_dtype=False, rtol=1e-4)
+    for name, text in which.make_texts(cells).items():
+        assert (KEPT / f"{name}.md").read_text("utf-8") == text
+
+
+def write_results(root: Path, accuracies: dict[str, list[float]]) -> None:
+    """A grid with two levels, one of them no main one."""
+    rows = [
+        {"dataset": "cifar10", "noise": noise, "method": method, "seed": seed, "auroc": 0.9}
+        | {"accuracy_last": value + (noise == "uniform:0.2")}
+        for method, values in accuracies.items()
+        for seed, value in enumerate(values, 1)
+        for noise in ("none", "uniform:0.2", "uniform:0.4")
+    ]
+    (root / GRID).mkdir(parents=True)
+    pd.DataFrame(rows).to_csv(root / GRID / "table.csv", index=False)
+
+
+def test_the_first_is_named_with_those_that_are_level(tmp_path: Path) -> None:
+    found = {"joint": [80.0, 81, 82], "mixup": [80.1, 80.9, 81.9], "drpl": [78.0, 79, 80.1]}
+    write_results(tmp_path, found | {"oracle_ssl": [90.0, 90, 91]})
+    cells = which.read_cells(tmp_path)
+    assert set(cells["noise"]) == {"uniform:0.4"}
+    assert which.read_out(cells) == (
+        "- **CIFAR-10, features: U-ID**: `joint` is first in accuracy; the seeds that were run "
+        "do not tell it from `mixup`; `drpl` is 1.97 points behind.\n"
+    )
+    line = which.draw_leaders(cells).splitlines()[2]
+    assert line.startswith("| CIFAR-10, features: U-ID: accuracy (%) | `joint` 81.0 | `mixup` 81.0")
+    assert line.endswith("| 3 of 3 |")
+
+
+def test_one_seed_tells_nothing_of_chance(tmp_path: Path) -> None:
+    write_results(tmp_path, {"joint": [80.0], "mixup": [79.0], "drpl": [79.9, 70.0]})
+    assert "first in accuracy; `drpl` is 5.05 points behind, though the first was run with one" in (
+        which.read_out(which.read_cells(tmp_path))
+    )
+
+
+def test_the_map_has_a_row_for_each_method_and_oracles_last(tmp_path: Path) -> None:
+    write_results(tmp_path, {"oracle_ssl": [90.0], "mixup": [79.0], "drpl": [80.0]})
+    table = which.make_table(which.read_cells(tmp_path))
+    assert which.order_methods(table) == ["drpl", "mixup", "oracle_ssl"]
+    figure = which.draw_map(table)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
+        *("drpl", "mixup", "oracle_ssl"),
+    ]
