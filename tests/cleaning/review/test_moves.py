@@ -366,3 +366,4 @@ def test_no_image_stands_under_the_words_of_another(tab: Tab, tmp_path: Path) ->
             own = "$('large').getAttribute('src') === `/image/large/${rows[chosen].id}`"
             assert tab.run(f"!$('large').getAttribute('src') || {own}")
             tab.wait(f"{own} && !$('large').classList.contains('waiting')")
+        leave(tab)
