@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from drpl.detection import clusters
 from drpl.detection.clusters import CLEAN, OTHER, OUTSIDE, Clustering, measure_looseness
 from drpl.randomness import rng
 
@@ -83,6 +84,23 @@ def test_weights_are_cubes_of_cosines_and_the_graph_is_normalised_twice() -> Non
     for k, wanted in enumerate((vectors[:, -3], vectors[:, -2])):
         assert abs(float(wanted @ torch.from_numpy(found[:, k]))) == pytest.approx(1, abs=1e-3)
     assert pytest.approx(0.729) == 0.9**3
+
+
+def test_parts_that_nothing_connects_are_told_apart_by_either_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Coordinates may be any mixture within the parts; what counts are the angles between them."""
+    vectors, _, truth = make_samples()
+    unit = torch.nn.functional.normalize(vectors)
+    exact = HOW.find_coordinates(unit)
+    monkeypatch.setattr(clusters, "DENSE", 0)
+    for found in (exact, HOW.find_coordinates(unit)):
+        rows = found[:, -2:] / np.linalg.norm(found[:, -2:], axis=1, keepdims=True)
+        heaps = [rows[:100], rows[100:200], rows[truth == OUTSIDE]]
+        for heap in heaps:
+            assert (heap @ heap.T).min() > 0.99
+        between = [float(heaps[j][0] @ heaps[k][0]) for j, k in ((0, 1), (0, 2), (1, 2))]
+        assert max(between) < 0.5
 
 
 def test_looseness_by_hand() -> None:

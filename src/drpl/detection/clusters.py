@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.cluster import OPTICS
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -23,6 +23,7 @@ from drpl.detection.split import FEWEST, keep_lowest
 CLEAN, OTHER, OUTSIDE = 0, 1, 2  # kinds of samples
 COORDINATES = 20
 TOLERANCE = 1e-4  # of the eigenvectors
+DENSE = 1000  # samples up to which all eigenvectors are found, exactly
 STEEP = 0.02  # of OPTICS: how steep the border of a cluster is
 USUAL = 500  # samples of a class that sizes are meant for; fewer have them in proportion
 ALIKE = 0.8  # clusters whose densities are nearer to each other than this are of one kind
@@ -72,15 +73,7 @@ class Clustering:
         weights = products.double().clamp(min=0).pow(3).numpy().ravel()
         shape = len(near), len(near)
         graph = csr_array((weights, (rows, near.numpy().ravel())), shape=shape)
-        graph = graph + graph.T
-        for _ in range(2):
-            sums = np.asarray(graph.sum(0)).ravel()
-            scale = diags_array(1 / np.sqrt(np.where(sums > 0, sums, 1)))
-            graph = scale @ graph @ scale
-        count = min(COORDINATES + 1, len(near) - 2)
-        # The smallest eigenvalues of I - graph; the very smallest says nothing.
-        vectors: Floats = eigsh(graph, count, which="LA", tol=TOLERANCE, v0=np.ones(len(near)))[1]
-        return vectors[:, :-1]
+        return _find_smoothest(graph + graph.T)
 
     def tell_class(self, coordinates: Floats, unit: Tensor) -> Ints:
         """The kinds of the samples of one given class. [n]"""
@@ -129,6 +122,28 @@ class Clustering:
 
     def _scale(self, number: int, samples: int) -> int:
         return round(number * min(1, samples / USUAL))
+
+
+def _find_smoothest(graph: Any) -> Floats:
+    """Eigenvectors of the largest eigenvalues of the graph, normalised twice. [N, 20]
+
+    The very first, of eigenvalue 1, is known: the square roots of the sums, which say nothing. Its
+    eigenvalue is made -1, the least there can be, before the others are looked for: where the
+    graph falls into parts, each has the eigenvalue 1, and a solver gives mixtures of their vectors.
+    """
+    for _ in range(2):
+        sums = np.asarray(graph.sum(0)).ravel()
+        first = np.sqrt(np.where(sums > 0, sums, 1))
+        graph = diags_array(1 / first) @ graph @ diags_array(1 / first)
+    first /= np.linalg.norm(first)
+    size = len(first)
+    count = min(COORDINATES, size - 3)
+    if size <= DENSE:
+        return np.linalg.eigh(graph.toarray() - 2 * np.outer(first, first))[1][:, -count:]
+    rest = LinearOperator(graph.shape, lambda x: graph @ x - 2 * first * (first @ x), dtype=float)
+    start = np.random.default_rng(0).normal(size=size)
+    vectors: Floats = eigsh(rest, count, which="LA", tol=TOLERANCE, v0=start)[1]
+    return vectors
 
 
 def _is_better(found: Ints, best: Ints) -> bool:
