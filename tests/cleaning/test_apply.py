@@ -204,7 +204,9 @@ def test_the_model_where_nobody_decided(photos: Made, command: Command) -> None:
     assert 0 < len(by_model) < len(issues)
     assert {row["when"] for row in by_model} == {cleaned.time}
     for row in by_model:
-        assert re.search(r"; wrong with \d\.\d\d after 4 decisions$", row["why"])  # calibrated
+        assert re.search(
+            r"; wrong with probability \d\.\d\d after 4 decisions$", row["why"]
+        )  # calibrated
         assert row["to"] == issues.at[int(row["id"]), "suggested_label"]
     listed = {row["path"]: row["label"] for row in rows(Path("out/labels.csv"))}
     kept = str(photos.photos / photos.samples.at[chosen[1], "path"])

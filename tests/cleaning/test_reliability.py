@@ -28,17 +28,17 @@ def test_a_review_tells_the_report(cleaned: CleanedFolder) -> None:
     path = cleaned.folder / "report.html"
     wrong = np.arange(COUNT) % 3 == 0
     update_report(cleaned, {})
-    assert "Nobody knows yet" in path.read_text("utf-8")
+    assert "Not known yet" in path.read_text("utf-8")
     update_report(cleaned, decide(cleaned, list(range(COUNT)), wrong, 0.0, 1))
     text = path.read_text("utf-8")
     assert text.startswith("<p>a</p>")
     assert text.endswith("<p>ö</p>")
-    assert "Nobody knows yet" not in text
+    assert "Not known yet" not in text
     assert "Held against 80 decisions" in text
     assert text.count("<svg") == 2
     assert "before the review: " in text
     update_report(cleaned, {})  # all was undone
-    assert "Nobody knows yet" in path.read_text("utf-8")
+    assert "Not known yet" in path.read_text("utf-8")
 
 
 def test_an_older_report_is_left_alone(cleaned: CleanedFolder) -> None:

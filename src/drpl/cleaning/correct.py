@@ -98,5 +98,6 @@ def _follow_model(
                 f"p_noisy {row.p_noisy:.2f}, confidence {row.confidence:.2f}"
             )
             if decided:
-                why += f"; wrong with {p_noisy[row.Index]:.2f} after {len(decided):,} decisions"
+                wrong = f"wrong with probability {p_noisy[row.Index]:.2f}"
+                why += f"; {wrong} after {len(decided):,} decisions"
             yield Decision(cleaned.time, MODEL, row.Index, "accept", row.suggested_label, why)

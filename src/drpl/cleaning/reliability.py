@@ -45,7 +45,7 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
     """Text and figures, where there is a truth or a review to hold probabilities against."""
     truth = read_truth(cleaned)
     if truth is None and len(decisions) < ENOUGH:
-        return "<p>Nobody knows yet: that takes forty decisions with <code>drpl review</code>.</p>"
+        return "<p>Not known yet: that takes forty decisions with <code>drpl review</code>.</p>"
     forecaster = Forecaster(cleaned)
     decided = forecaster.find_wrong(decisions)
     wrong = decided if truth is None else truth
@@ -65,7 +65,7 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
         pictures.append(draw_found("found", {"this review": np.cumsum(decided[order])}))
     held = "the truth" if truth is not None else f"{int(known.sum()):,} decisions"
     text = (
-        f"<p>Of labels that are said to be wrong with 70 %, 70 in 100 should be. Held against "
+        f"<p>Of labels that are called 70 % likely wrong, 70 in 100 should be. Held against "
         f"{held}: each dot is a tenth of the scale, larger where there are more images. The number "
         "is how far both shares are apart, the expected calibration error.</p>"
     )

@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: of labels that are wrong with 70 %, 70 in 100 are."""
+"""Whether probabilities mean what they say: of labels that are 70 % likely wrong, 70 in 100 are."""
 
 from typing import Any
 

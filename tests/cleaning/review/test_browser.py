@@ -528,7 +528,7 @@ def test_probabilities_and_a_place_to_stop(tab: Tab, tmp_path: Path) -> None:
     write_issues(made.folder, issues.assign(p_low=0.314, p_high=0.996))
     with reviewing(made.folder) as (address, _):
         tab.open(address)
-        expect(tab.page.locator("#given")).to_contain_text("(wrong with 31 to 99.6\u00a0%)")
+        expect(tab.page.locator("#given")).to_contain_text("(31 to 99.6\u00a0% likely wrong)")
         expect(tab.page.locator(".card small").first).to_contain_text("31 to 99.6\u00a0% ·")
         expect(tab.page.locator("#upcoming")).to_contain_text(f"The next {len(issues)} of the list")
         leave(tab)

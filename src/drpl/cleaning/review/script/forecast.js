@@ -66,7 +66,7 @@ function showForecast() {
   if (!forecast) return;
   const { rate, sampled, precision, left, upcoming, looked, few, next, agreement } = forecast;
   $("insight").hidden = !isFiltered();
-  $("rate").textContent = rate ? `${capital(ofHundred(rate))} labels are wrong` : "Nobody knows yet how many labels are wrong";
+  $("rate").textContent = rate ? `${capital(ofHundred(rate))} labels are wrong` : "It is not known yet how many labels are wrong";
   $("rate-source").textContent = sampled ? `by ${looked} decisions on a random sample` : rate ? "as the networks estimate it" : "";
   $("precision").textContent = precision ? `In the list: ${ofHundred(precision)}.` : "";
   $("left").textContent = left && sampled ? `Still undecided: about ${many(left[0])} wrong labels (${many(left[1])} to ${many(left[2])}).` : "";

@@ -23,7 +23,7 @@ function showPanel() {
 }
 
 function showFacts(row) {
-  $("given").textContent = looking ? row.given : `${row.given} (wrong with ${risk(row)})`;
+  $("given").textContent = looking ? row.given : `${row.given} (${risk(row)} likely wrong)`;
   $("proposal-title").textContent = tab === "outliers" ? "Nearest" : "Suggested";
   $("proposal").textContent = tab === "outliers" ? row.suggested : row.verdict === "outside"
     ? `not any class (nearest: ${row.suggested}, ${percent(row.confidence)})` : `${row.suggested} (${percent(row.confidence)})`;
@@ -107,7 +107,7 @@ function showPictures(row) {
 // One of two near-duplicates, with what is known of it.
 function side(image, k) {
   const button = make("button", { type: "button", onclick: () => zoom(true) }, picture(make("img"), address(image), "large", spokenOne(image)));
-  const doubt = image.part === "test" ? "test image: not decided here" : `wrong with ${percent(image.p_noisy)}`;
+  const doubt = image.part === "test" ? "test image: not decided here" : `${percent(image.p_noisy)} likely wrong`;
   return make("figure", {}, button, make("figcaption", {},
     make("b", { textContent: `${k + 1}: ${image.label}` }), make("span", { textContent: doubt }), make("small", { textContent: image.path || `${image.part} image ${image.id}` })));
 }
