@@ -24,7 +24,7 @@ from tests.cleaning.test_summary import FIGURES
 from tests.conftest import Command
 from tests.support.cleaned import make
 
-HEAP = "the losses form one heap, not two: they hardly tell clean from noisy"
+ONE_MODE = "the losses have one mode, not two: they hardly separate clean from noisy"
 
 
 def doubt(run: Judgement, *notes: list[str], early: str = "", pixels: bool = True) -> Doubts:
@@ -49,9 +49,9 @@ def test_a_good_run_has_none() -> None:
 
 def test_the_notes_of_the_last_stage_are_counted() -> None:
     run, _ = judged(0.2, 0.05)
-    assert doubt(run, [HEAP]).texts == [HEAP]
-    assert doubt(run, [HEAP], [], [HEAP]).texts == [f"{HEAP} (2 of 3 runs)"]
-    assert not doubt(run, [HEAP]).on_rate
+    assert doubt(run, [ONE_MODE]).texts == [ONE_MODE]
+    assert doubt(run, [ONE_MODE], [], [ONE_MODE]).texts == [f"{ONE_MODE} (2 of 3 runs)"]
+    assert not doubt(run, [ONE_MODE]).on_rate
 
 
 def test_what_was_doubtful_before_withholds_the_list_on_pixels() -> None:
@@ -75,8 +75,8 @@ def test_predictions_of_little_use() -> None:
     found = doubt(run)
     assert "of little use" in found.texts[0]
     assert not found.on_rate  # the labels may be that bad
-    both = doubt(run, [HEAP])
-    assert both.texts[1:] == [HEAP, WITHHELD]
+    both = doubt(run, [ONE_MODE])
+    assert both.texts[1:] == [ONE_MODE, WITHHELD]
     assert widen(run, both).rate.low == 0
 
 
@@ -92,13 +92,13 @@ def test_the_lower_probabilities_follow_the_rate() -> None:
 
 
 def test_doubts_come_first(tmp_path: Path) -> None:
-    figures = FIGURES | {"doubts": [HEAP, "1 < 2"]}
+    figures = FIGURES | {"doubts": [ONE_MODE, "1 < 2"]}
     lines = summarize(figures, Path("cleaned")).split("\n\n")
-    assert lines[:3] == ["# What was found", f"Doubtful: {HEAP}.", "Doubtful: 1 < 2."]
+    assert lines[:3] == ["# What was found", f"Doubtful: {ONE_MODE}.", "Doubtful: 1 < 2."]
     assert lines[3].startswith("Between **18.0%**")
     cleaned = CleanedFolder.load(make(tmp_path).folder)
     html = build_about(cleaned, figures).lead
-    assert html.index("one heap") < html.index("1 &lt; 2") < html.index("Between <b>")
+    assert html.index("one mode") < html.index("1 &lt; 2") < html.index("Between <b>")
 
 
 def test_the_command_ends_with_them(

@@ -91,9 +91,9 @@ def test_constant_losses_are_said_and_nothing_is_flagged() -> None:
     assert float(mixture.noisy(torch.tensor([0.1, 0.7, 5.0])).max()) == 0
 
 
-def test_losses_in_one_heap_are_said() -> None:
+def test_losses_of_one_mode_are_reported() -> None:
     losses = 2 + 0.1 * torch.randn(1000, generator=torch.Generator().manual_seed(1))
-    assert "one heap" in BetaMixture.fit(losses).notes[0]
+    assert "one mode" in BetaMixture.fit(losses).notes[0]
 
 
 def test_a_one_sided_or_collapsed_mixture_is_said() -> None:

@@ -187,7 +187,7 @@ class BetaMixture:
                 f"the mixture is one-sided: only {min(self.weight):.1%} of the losses are {side}"
             )
         elif means[1] - means[0] < 1.25 * (sum(spread) / 2) ** 0.5:
-            notes.append("the losses form one heap, not two: they hardly tell clean from noisy")
+            notes.append("the losses have one mode, not two: they hardly separate clean from noisy")
         return replace(self, notes=tuple(notes))
 
 

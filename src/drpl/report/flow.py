@@ -42,7 +42,7 @@ def draw_flow(run: Result, title: str) -> Figure | None:
     rows, names = merge_classes(stations, list(run.summary["classes"]))
     tables = [rows[table] for table in stations.values()]
     size = (2.6 * len(tables), max(3.6, 0.34 * len(names) + 1))
-    across, up = "from the given label to what the model sees", "samples, heaped by class"
+    across, up = "from the given label to what the model sees", "samples, stacked by class"
     figure, (axes,) = make_panels(1, title, across, up, size=size)
     axes.grid(visible=False)
     axes.spines[["left", "bottom"]].set_visible(False)

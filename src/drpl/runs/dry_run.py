@@ -130,7 +130,7 @@ class DryRunDriver:
         self.plan.append(StagePlan(name, schedule.epochs, steps, schedule.batch_size, seconds))
 
     def observe(self, name: str, net: nn.Module, *, augmented: bool, mirrored: bool) -> Evidence:
-        """Made-up losses in two heaps, so that the recipe can go on."""
+        """Made-up losses of two modes, so that the recipe can go on."""
         count, classes = len(self._context.labels), self._context.classes
         u = torch.rand(count, generator=rng(self._context.seed, name))
         high = torch.arange(count) % 3 == 0
