@@ -73,7 +73,17 @@ def test_who_is_clean_hard_purified_and_left_out() -> None:
     moved = stage.thresholds[:, :6]
     assert moved[0].tolist() == pytest.approx([0.35, 0.35, 0.35, 0.6, 0.5, 0.3])
     assert moved[1].tolist() == pytest.approx([0.35, 0.35, 0.35, 0.525, 0.55, 0.3])
-    assert stage.list_taught() is stage.taught
+    assert torch.equal(stage.list_taught(), stage.taught)
+
+
+def test_what_was_taught_stays_as_it_was() -> None:
+    """The history compares predictions of an epoch with the labels of that epoch."""
+    stage = make_stage(begin=1)
+    before, kept = stage.taught.clone(), stage.list_taught()
+    stage.thresholds.fill_(0.9)
+    pass_epoch(stage, make_feed(2))
+    assert not torch.equal(stage.taught, before)
+    assert torch.equal(kept, before)
 
 
 def test_thresholds_judge_before_they_move() -> None:
@@ -94,6 +104,17 @@ def test_the_purest_need_no_more_than_all_but_certainty() -> None:
     sure = predict([0.004, 0.992, 0.004])
     stage.select(slice(0, 1), sure, sure, torch.ones(1, dtype=torch.bool))
     assert int(stage.taught[0]) == 1
+
+
+def test_after_twenty_epochs_labels_are_replaced_from_0_645691_on() -> None:
+    stage = make_stage()
+    stage.thresholds.fill_(0.145691)
+    for confidence, wanted in ((0.6456, -1), (0.6458, 1)):
+        sure = predict([0.1, confidence, 0.9 - confidence])
+        stage.select(slice(0, 1), sure, sure, torch.zeros(1, dtype=torch.bool))
+        stage.thresholds[:, 0] = 0.145691
+        stage.select(slice(0, 1), sure, sure, torch.ones(1, dtype=torch.bool))
+        assert int(stage.taught[0]) == wanted
 
 
 def test_the_warm_up_believes_all_labels() -> None:

@@ -149,4 +149,4 @@ def test_presets_follow_the_released_code() -> None:
         assert c.memory * (10 if preset == "cifar10" else 100) == size
         assert (c.begin, c.schedule.epochs, c.schedule.batch_size) == (130, 250, 128)
         assert [c.schedule.lr_at(e) for e in (125, 126, 200, 201)] == [0.1, 0.01, 0.01, 0.001]
-        assert (c.strong.area, c.strong.operations, c.strong.jitter) == (0.2, 0, 0.8)
+        assert (c.strong.area, c.strong.operations, c.strong.jitter) == (0.08, 0, 0.8)

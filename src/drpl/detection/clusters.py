@@ -81,8 +81,10 @@ class Clustering:
         """The kinds of the samples of one given class. [n]"""
         clusters = self.cluster(coordinates, self.sizes)
         count = clusters.max(initial=-1) + 1
-        if count < 2:
+        if count == 0 or (count == 1 and self.cautious):
             return np.zeros(len(clusters), np.int64)
+        if count == 1:
+            return np.where(clusters < 0, OTHER, CLEAN)
         size = max(2, self._scale(self.sizes[0], len(clusters)))
         loose = np.array([measure_looseness(unit[clusters == k], size) for k in range(count)])
         outside = clusters == loose.argmax()
@@ -96,7 +98,7 @@ class Clustering:
         """The cluster of each sample, -1 for none, by the size that leaves out the fewest. [n]"""
         best: Ints | None = None
         for size in sizes:
-            found = self._run_optics(coordinates, size)
+            found = self._run_optics(coordinates, size, self.smallest)
             if best is None or best.max() < 1 or _is_better(found, best):
                 best = found
         return np.full(len(coordinates), -1) if best is None else best
@@ -106,11 +108,11 @@ class Clustering:
         if len(vectors) <= COORDINATES:
             return torch.full((len(vectors),), -1)
         coordinates = self.find_coordinates(normalize(vectors.float().cpu()))
-        return torch.from_numpy(self.cluster(coordinates, (AGAIN,)))
+        return torch.from_numpy(self._run_optics(coordinates, AGAIN, AGAIN))
 
-    def _run_optics(self, coordinates: Floats, size: int) -> Ints:
+    def _run_optics(self, coordinates: Floats, size: int, smallest: int) -> Ints:
         samples, smallest = (
-            max(2, self._scale(number, len(coordinates))) for number in (size, self.smallest)
+            max(2, self._scale(number, len(coordinates))) for number in (size, smallest)
         )
         if len(coordinates) <= max(samples, smallest):
             return np.full(len(coordinates), -1)
@@ -138,9 +140,9 @@ def _find_smoothest(graph: Any) -> Floats:
     """
     for _ in range(2):
         sums = np.asarray(graph.sum(0)).ravel()
-        first = np.sqrt(np.where(sums > 0, sums, 1))
-        graph = diags_array(1 / first) @ graph @ diags_array(1 / first)
-    first /= np.linalg.norm(first)
+        scale = diags_array(1 / np.sqrt(np.where(sums > 0, sums, 1)))
+        graph = scale @ graph @ scale
+    first = np.sqrt(sums) / np.sqrt(sums.sum())
     size = len(first)
     count = min(COORDINATES, size - 3)
     if size <= DENSE:

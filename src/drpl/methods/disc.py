@@ -27,10 +27,8 @@ from drpl.training.losses import cross_entropy, mixup, one_hot
 from drpl.training.stage import Stage, Steps
 from drpl.training.tables import TableUpdate
 
-SURER, SUREST = (
-    0.5,
-    0.99,
-)  # how far above its threshold a sample is purified, and where at the latest
+SURER = 0.5  # how far above its threshold a prediction replaces a label
+SUREST = 0.99  # the highest such bound
 
 
 class Config(baseline.Config):
@@ -72,7 +70,7 @@ class Selection(Stage):
 
     def list_taught(self) -> Tensor:
         """The label of each sample, another where it is purified; -1 where it is left out."""
-        return self.taught
+        return self.taught.clone()
 
     def epoch(self, feed: Feed) -> Steps:
         """One pass; then samples are chosen for the next one."""

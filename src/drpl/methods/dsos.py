@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from drpl.config.settings import EpochCount
 from drpl.detection.collision import collision_entropy, tell_kinds
+from drpl.distributed import broadcast
 from drpl.methods import cross_entropy as baseline
 from drpl.runs.run import Outcome, Run
 from drpl.training.feed import Feed
@@ -81,7 +82,8 @@ class Soften(Stage):
         entropies = torch.zeros(len(probs), dtype=torch.float64, device=probs.device)
         for rows in split_rows(len(probs), probs):
             entropies[rows] = collision_entropy(probs[rows], self.labels[rows])
-        other, outside = tell_kinds(entropies[seen])
+        # One process decides, for the last digits of a mixture may differ between them.
+        other, outside = (broadcast(t) for t in tell_kinds(entropies[seen]))
         for part in torch.arange(len(seen), device=seen.device).split(2**16):
             i = seen[part]
             given, guess = self.labels[i], probs[i].argmax(1)

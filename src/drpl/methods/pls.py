@@ -37,7 +37,7 @@ FEW = 2  # noisy samples up to which no mixture of their pseudo-losses is fitted
 class Config(baseline.Config):
     """The baseline's schedule, strong views, and when a label is replaced."""
 
-    strong: StrongView = StrongView(area=0.2, operations=0, jitter=0.8, grey=0.2)
+    strong: StrongView = StrongView(area=0.08, operations=0, jitter=0.8, grey=0.2)
     begin: EpochCount = Field(gt=0)
     """Until after this epoch all labels are believed."""
     noisy_above: float = Field(default=0.95, ge=0, le=1)

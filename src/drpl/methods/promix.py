@@ -79,10 +79,10 @@ class ProMix(Stage):
         pairs = list(zip(self.seconds, self.net.members, strict=True))
         if feed.epoch <= self.config.begin:
             for x, i in feed():
-                answers = [logits for second, net in pairs for logits in second(net, x)]
-                feed.record(i, (answers[0].softmax(1) + answers[2].softmax(1)) / 2)
-                given = one_hot(self.labels[i], self.classes).repeat(4, 1)
-                yield {"classify": 4 * cross_entropy(torch.cat(answers), given)}
+                answers = [net(x) for _, net in pairs]
+                feed.record(i, sum(z.softmax(1) for z in answers) / 2)
+                given = one_hot(self.labels[i], self.classes)
+                yield {f"classify {k}": cross_entropy(z, given) for k, z in enumerate(answers, 1)}
             return
         most = ceil(self.config.share * len(self.labels) / self.classes)
         looks = [label_losses(feed.predict_all(net), self.labels) for _, net in pairs]
@@ -95,12 +95,12 @@ class ProMix(Stage):
             terms: dict[str, Tensor] = {}
             for k, (first, second) in enumerate(answers):
                 chosen, targets = self.believe(k, small[k][i], probs, i, feed.epoch)
-                self.believed[k].follow(probs[k], chosen)  # type: ignore[operator]
-                self.unbelieved[k].follow(probs[k], ~chosen)  # type: ignore[operator]
                 batch = weak, chosen, targets
                 terms[f"first {k + 1}"] = self.fit_believed(k, 0, first, batch, feed)
                 terms[f"second {k + 1}"] = self.fit_believed(k, 1, second, batch, feed)
                 terms[f"others {k + 1}"] = self.fit_others(k, first[0], second, ~chosen, feed.epoch)
+                self.believed[k].follow(probs[k], chosen)  # type: ignore[operator]
+                self.unbelieved[k].follow(probs[k], ~chosen)  # type: ignore[operator]
             yield terms
 
     def believe(self, k: int, small: Tensor, probs: Tensors, i: Tensor, epoch: int) -> Tensors:
