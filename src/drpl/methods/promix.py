@@ -81,8 +81,8 @@ class ProMix(Stage):
             for x, i in feed():
                 answers = [net(x) for _, net in pairs]
                 feed.record(i, sum(z.softmax(1) for z in answers) / 2)
-                given = one_hot(self.labels[i], self.classes)
-                yield {f"classify {k}": cross_entropy(z, given) for k, z in enumerate(answers, 1)}
+                y = one_hot(self.labels[i], self.classes)
+                yield {f"classify {k}": cross_entropy(z, y) for k, z in enumerate(answers, 1)}
             return
         most = ceil(self.config.share * len(self.labels) / self.classes)
         looks = [label_losses(feed.predict_all(net), self.labels) for _, net in pairs]
