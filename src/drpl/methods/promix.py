@@ -119,9 +119,7 @@ class ProMix(Stage):
             chosen = chosen.index_fill(0, added, True)
         return chosen, targets
 
-    def fit_believed(
-        self, k: int, which: int, views: Tensors, batch: Tensors, feed: Feed
-    ) -> Tensor:
+    def fit_believed(self, k: int, head: int, views: Tensors, batch: Tensors, feed: Feed) -> Tensor:
         """What a classifier of a network learns from believed samples: four views of them."""
         c, debias, (x, chosen, targets) = self.config, self.believed[k], batch
         w = min((feed.epoch - 1) / c.ramp, 1)
@@ -131,7 +129,7 @@ class ProMix(Stage):
         x, targets = x[chosen], targets[chosen]
         mix = draw_mix(x, ALPHA, feed.rng, mostly_own=True)
         joined = draw_masked_mix(x, 1.0, SMOOTH, feed.rng)
-        z = self.seconds[k](self.net.members[k], torch.cat([mix.blend(x), joined.blend(x)]))[which]
+        z = self.seconds[k](self.net.members[k], torch.cat([mix.blend(x), joined.blend(x)]))[head]
         t = torch.cat([mix.blend(targets), joined.blend_targets(targets)])
         return weak + w * (strong + 2 * cross_entropy(debias(z, c.debias), t))
 
