@@ -2,12 +2,15 @@
 
 import warnings
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from drpl.errors import TrainingError
+
+BUFFER = 64 * 2**20  # bytes, more than OpenBLAS takes for itself at its first product
 
 
 def rescale(losses: Tensor) -> Tensor:
@@ -20,6 +23,8 @@ def fit_lower_gaussian(losses: Tensor) -> Tensor:
     """w: the probability of the lower of two Gaussians. [N] -> [N]"""
     if not bool(torch.isfinite(losses).all()):
         raise TrainingError("the losses are not finite: training diverged; lower the rates")
+    # Where OpenBLAS gets no memory it asks for ever; numpy raises MemoryError before that.
+    np.empty(BUFFER, np.uint8)
     x = losses.double().cpu().numpy()[:, None]
     mixture = GaussianMixture(2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=1)
     with warnings.catch_warnings():  # ten rounds are meant, converged or not
