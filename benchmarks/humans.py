@@ -1,11 +1,12 @@
 """Wrong labels that people made: DRPL beside cleanlab, small loss, AUM and neighbours.
 
-    python benchmarks/humans.py --data-dir FOLDER [--labels worse_label ...] [--seeds 1 2 3]
+    python -m benchmarks.humans --data-dir FOLDER [--labels worse_label ...] [--seeds 1 2 3]
+    python -m benchmarks.humans --data-dir FOLDER --detectors drpl elr ...
 
 CIFAR-10N, the first 20,000 training images as vectors of the encoder `lite0`, the same ones for
 everyone; and DRPL on the first 5,000 images themselves, by fine-tuning that network and from
 scratch, for that takes far longer. What is finished is kept in the folder of `--out` and not done
-again.
+again; rows of the results that a call does not run stay as they are.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from drpl.data.sources import ReadOptions, load
 from drpl.detection.left_out import predict_left_out
 from drpl.detection.neighbours import vote_by_neighbours
 from drpl.detection.noise_model import NoiseModel
-from drpl.files import read_json, write_atomic, write_json
+from drpl.files import read_arrays, read_json, write_atomic, write_json
 from drpl.report.table import to_csv
 from drpl.runs import model
 from drpl.runs.execute import execute, list_versions
@@ -46,6 +47,18 @@ RESULTS = Path("benchmarks/results/humans")
 
 Scores = dict[str, np.ndarray[Any, Any]]
 Found = tuple[Scores, float | None]  # scores by name, and the model's test accuracy
+Detector = Callable[[DatasetSplits, int, Path], Found]
+LATER = {  # methods that came after DRPL, and their names in the table
+    "elr": "ELR",
+    "elr_plus": "ELR+",
+    "sop": "SOP",
+    "pls": "PLS",
+    "disc": "DISC",
+    "dsos": "DSOS",
+    "moit": "MOIT",
+    "promix": "ProMix",
+    "sncf": "SNCF",
+}
 
 
 def main() -> None:
@@ -54,9 +67,10 @@ def main() -> None:
     words.add_argument("--data-dir", type=Path, help="where the data sets are")
     words.add_argument("--labels", nargs="+", default=LABELS)
     words.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    words.add_argument("--detectors", nargs="+", choices=list(DETECTORS), default=list(DETECTORS))
     asked = words.parse_args()
     read_options = ReadOptions(data_dir=asked.data_dir)
-    for name, find in DETECTORS.items():
+    for name in asked.detectors:
         side = {"finetune": SIDE, "scratch": SMALL}.get(name)
         for labels in asked.labels:
             if side:
@@ -65,18 +79,27 @@ def main() -> None:
             else:
                 data = drpl.encode(read(labels, read_options, IMAGES), "lite0", mirrored=True)
             for seed in asked.seeds:
-                measure(asked.out / labels / f"seed-{seed}" / name, data, seed, find)
+                place = asked.out / labels / f"seed-{seed}" / name
+                measure(place, data, seed, DETECTORS[name])
     write(asked.out)
 
 
 def write(out: Path) -> None:
     """All rows and how they came about, into the results."""
-    rows = list(collect(out))
-    write_atomic(RESULTS / "table.csv", to_csv(pd.DataFrame(rows)))
-    seconds = round(sum({row["run"]: row["seconds"] for row in rows}.values()))
-    about = {"command": "python benchmarks/humans.py", "encoder": "lite0", "seconds": seconds}
+    rows = keep_others(RESULTS / "table.csv", pd.DataFrame(list(collect(out))))
+    write_atomic(RESULTS / "table.csv", to_csv(rows))
+    seconds = round(rows.drop_duplicates("run")["seconds"].sum())
+    about = {"command": "python -m benchmarks.humans", "encoder": "lite0", "seconds": seconds}
     write_json(RESULTS / "about.json", {**about, "versions": list_versions()})
-    print(pd.DataFrame(rows).groupby(["labels", "detector"]).mean(numeric_only=True).to_string())
+    print(rows.groupby(["labels", "detector"]).mean(numeric_only=True).to_string())
+
+
+def keep_others(path: Path, now: pd.DataFrame) -> pd.DataFrame:
+    """The rows of earlier runs with those of the present ones, in a fixed order."""
+    if path.exists():
+        before = pd.read_csv(path)
+        now = pd.concat([before[~before["run"].isin(now["run"])], now])
+    return now.sort_values("run", kind="stable")
 
 
 def read(labels: str, read_options: ReadOptions, count: int) -> DatasetSplits:
@@ -85,9 +108,7 @@ def read(labels: str, read_options: ReadOptions, count: int) -> DatasetSplits:
     return replace(data, train=data.train.select(torch.arange(count)))
 
 
-def measure(
-    out: Path, data: DatasetSplits, seed: int, find: Callable[[DatasetSplits, int, Path], Found]
-) -> None:
+def measure(out: Path, data: DatasetSplits, seed: int, find: Detector) -> None:
     """Let a detector score all labels, and keep how well it did."""
     if (out / "scores.json").exists():
         return
@@ -130,6 +151,17 @@ def by_drpl(data: DatasetSplits, seed: int, out: Path) -> Found:
     result = drpl.train(data, settings={"pool": True}, seed=seed, out=out / "run", quiet=True)
     with np.load(out / "run" / "splits" / "pooled.npz") as split:
         return {"DRPL": split["losses"]}, result.accuracy["last"]
+
+
+def by_method(name: str, method: str, preset: str | None = None) -> Detector:
+    """The loss by which a method itself judges labels in the end."""
+
+    def find(data: DatasetSplits, seed: int, out: Path) -> Found:
+        place = out / "run"
+        result = drpl.train(data, method=method, preset=preset, seed=seed, out=place, quiet=True)
+        return {name: read_arrays(place / "samples.npz")["loss"]}, result.accuracy["last"]
+
+    return find
 
 
 def by_loss(data: DatasetSplits, seed: int, out: Path) -> Found:
@@ -216,8 +248,9 @@ def by_left_out(data: DatasetSplits, seed: int, out: Path) -> Found:
     }, None
 
 
-DETECTORS = {
+DETECTORS: dict[str, Detector] = {
     "drpl": by_drpl,
+    "literal": by_method("DRPL (literal)", "drpl", "literal"),
     "loss": by_loss,
     "neighbours": by_neighbours,
     "regression": by_regression,
@@ -225,6 +258,7 @@ DETECTORS = {
     "folds": by_folds,
     "scratch": by_scratch,
     "finetune": by_finetuning,
+    **{method: by_method(name, method) for method, name in LATER.items()},
 }
 
 if __name__ == "__main__":

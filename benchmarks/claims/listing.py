@@ -11,7 +11,7 @@ GRID = "make paper DATA=data"
 MINI = "make mini"
 BOTH = f"{GRID}; {MINI}"
 INSIDE = "python -m benchmarks.memorised"
-HUMANS = "python benchmarks/humans.py --data-dir data"
+HUMANS = "python -m benchmarks.humans --data-dir data"
 AREA, PERCENT, SHARE = "AUROC", "accuracy (%)", "share"
 
 
