@@ -209,7 +209,8 @@ def _choose(
     display.notes((*notes, *choice.find_doubts().texts))
     display.note(f"chosen: {choice.describe()}; at most about {duration(seconds)}")
     if seconds > display.left:
-        display.note("that is more than the budget, but nothing quicker would learn enough")
+        left = duration(display.left)
+        display.note(f"{left} of the budget are left, but nothing quicker would learn enough")
     _forecast(forecast, display)
     choice.save(folder / PLAN, about, forecast)
     return choice
