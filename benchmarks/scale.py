@@ -38,7 +38,7 @@ from drpl.cleaning.review.page import write_page
 from drpl.cleaning.review.server import Auth, ReviewAPI
 from drpl.cleaning.review.strata import draw_look
 from drpl.data.dataset import DatasetSplits, in_memory
-from drpl.data.images import FileStates
+from drpl.data.file_states import FileStates
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import find_nearest, find_pairs
 from drpl.encoders.store import FeatureStore, StoredVectors

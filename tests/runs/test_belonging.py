@@ -170,7 +170,7 @@ def test_a_digest_does_not_depend_on_where_pixels_are(photos: Path, tmp_path: Pa
 
 def test_many_files_are_told_apart_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By names, sizes and times of all, and what is in some."""
-    monkeypatch.setattr("drpl.data.images.MANY", 10)
+    monkeypatch.setattr("drpl.data.file_states.MANY", 10)
     make_photos(tmp_path, each=300)
     names = [f"{name}/{k}.bmp" for name in ("ash", "elm") for k in range(300)]
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.images import LUMA, Images, concat, load_batches, redecode
+from drpl.data.images import LUMA, Images, concat, redecode
 from drpl.data.pixel_store import CACHE
+from drpl.data.prefetch import load_batches
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.encoders.ray_engine import encode_views
 from drpl.errors import DrplError

@@ -19,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.images import Images, concat, fit, load_batches
+from drpl.data.images import Images, concat, fit
+from drpl.data.prefetch import load_batches
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError
 from drpl.files import read_arrays, read_json, write_atomic

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from drpl.cleaning.records import PlanRecord
-from drpl.data.images import FileStates
+from drpl.data.file_states import FileStates
 from drpl.data.sources import ReadOptions, load
 from drpl.encoders.own_features import is_features_file
 from drpl.errors import RunError

@@ -12,7 +12,8 @@ import torch
 
 from drpl.data.address import split_address
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.images import FileStates, TensorImages, trace
+from drpl.data.file_states import FileStates
+from drpl.data.images import TensorImages, trace
 from drpl.files import make_printable
 
 MANY = 200_000  # images of which nobody waits to hear this

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from drpl.data import images as pixel_sources
+from drpl.data.file_states import hash_parts
 from drpl.data.images import Images, TensorImages
 from drpl.errors import DataError, did_you_mean
 
@@ -174,7 +175,7 @@ class Dataset:
         if truth := self.truth:
             tables += [truth.labels, truth.in_distribution.long(), truth.sources]
         named = "\0".join(texts).encode(errors="surrogateescape")
-        return pixel_sources.hash_parts(named, *(table.numpy().tobytes() for table in tables))
+        return hash_parts(named, *(table.numpy().tobytes() for table in tables))
 
     def check_names(self, names: Collection[str]) -> None:
         """Raise for the first name that no class has."""

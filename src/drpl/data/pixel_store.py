@@ -28,16 +28,15 @@ from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.decoding import read_header
+from drpl.data.file_states import FileStates, read_state
 from drpl.data.images import (
     PART,
     THREADS,
     Broken,
     FileImages,
-    FileStates,
     Images,
     PackedImages,
     TensorImages,
-    read_state,
     select,
 )
 from drpl.data.sources import ReadOptions

@@ -16,17 +16,9 @@ from torch import Tensor
 
 from drpl.data.address import split_address
 from drpl.data.dataset import Dataset, DatasetSplits, Encoding, statistics
-from drpl.data.images import (
-    Broken,
-    Images,
-    TensorImages,
-    attempt,
-    list_files,
-    read_ahead,
-    redecode,
-    trace,
-)
+from drpl.data.images import Broken, Images, TensorImages, attempt, list_files, redecode, trace
 from drpl.data.pixel_store import CACHE, check_broken, fits
+from drpl.data.prefetch import read_ahead
 from drpl.data.sources import ReadOptions, load
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.encoders.own_features import is_features_file, with_features

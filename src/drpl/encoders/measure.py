@@ -7,8 +7,9 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from drpl.data.images import Images, attempt, read_ahead, redecode
+from drpl.data.images import Images, attempt, redecode
 from drpl.data.pixel_store import CACHE
+from drpl.data.prefetch import read_ahead
 from drpl.encoders.encoder import Encoder, Function, load_encoder
 from drpl.errors import DrplError
 from drpl.randomness import rng

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drpl.data.images import read_state
+from drpl.data.file_states import read_state
 from drpl.encoders.encoder import Encoder
 from drpl.encoders.engine import BATCH, open_session
 from drpl.errors import ConfigError, did_you_mean

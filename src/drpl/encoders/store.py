@@ -21,7 +21,8 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from drpl.data.images import ComposedImages, FileImages, Images, Lineage, read_state
+from drpl.data.file_states import read_state
+from drpl.data.images import ComposedImages, FileImages, Images, Lineage
 from drpl.errors import DataError
 from drpl.files import explain_write_errors
 

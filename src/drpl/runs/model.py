@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from drpl.config.settings import Common
 from drpl.data.dataset import DatasetSplits, Encoding
-from drpl.data.images import FileImages, Images, TensorImages, load_batches, read_ahead, redecode
+from drpl.data.images import FileImages, Images, TensorImages, redecode
 from drpl.data.pixel_store import CACHE
+from drpl.data.prefetch import load_batches, read_ahead
 from drpl.data.transforms import Normalise
 from drpl.encoders.encoder import Encoder, load_encoder
 from drpl.errors import DataError, RunError

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from drpl.data.images import Images, load_batches
+from drpl.data.images import Images
+from drpl.data.prefetch import load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import all_reduce_sum, rank, world
 from drpl.randomness import Key, rng

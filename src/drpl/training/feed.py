@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from drpl.data.images import Images, load_batches
+from drpl.data.images import Images
+from drpl.data.prefetch import load_batches
 from drpl.data.transforms import Transform
 from drpl.distributed import agree_on_batchnorm, all_reduce_sum, rank, world
 from drpl.errors import TrainingError
