@@ -54,3 +54,13 @@ def test_settings_that_are_no_text(tmp_path: Path, place: int) -> None:
     (run / "config.toml").write_bytes(content)
     with pytest.raises(RunError, match=r"config\.toml is damaged"):
         report([run], tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(("old", "new"), [('"mixture"', '"mixtuse"'), ('"alpha"', '"alqha"')])
+def test_a_split_whose_mixture_is_damaged(tmp_path: Path, old: str, new: str) -> None:
+    run = write_run(tmp_path / "run", Recipe())
+    path = run / "result.json"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(RunError, match=r"result\.json is damaged: stages\.0\.mixture"):
+        Result.load(run)

@@ -12,6 +12,7 @@ LARGEST = 2**31  # of counts
 
 Count = Annotated[int, Field(ge=0, lt=LARGEST)]
 Names = Annotated[list[str], Field(min_length=1)]
+Pair = Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]
 
 
 class Record(BaseModel):
@@ -20,11 +21,21 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", populate_by_name=True)
 
 
+class MixtureRecord(Record):
+    """The fitted mixture of a split, the component of low losses first."""
+
+    alpha: Pair
+    beta: Pair
+    weight: Pair
+    scale: Pair
+
+
 class StageRecord(Record):
     """`splits/STAGE.json`, and an entry of `stages` in `result.json`."""
 
     stage: str
     threshold: FiniteFloat | None = None
+    mixture: MixtureRecord | None
     notes: list[str]
     detection: dict[str, FiniteFloat | None] | None = None
 
