@@ -149,7 +149,9 @@ def check_make(words: list[str]) -> None:
 
 
 def check_python(words: list[str]) -> None:
-    """The script is there and knows the options."""
+    """The script or module is there and knows the options."""
+    if words[0] == "-m":
+        words = [f"{words[1].replace('.', '/')}.py", *words[2:]]
     script = (ROOT / words[0]).read_text()
     for word in words[1:]:
         assert not word.startswith("--") or f'"{word}"' in script, word

@@ -125,6 +125,7 @@ def test_damaged_results(
         ("config.toml", "[run]", "[walk]"),
         ("config.toml", "seed = 1", "seed = 1979-05-27"),
         ("samples.csv", "p_noisy", "p_silent"),
+        ("samples.csv", "confidence", "coincidence"),
         ("samples.csv", "\n3,", "\nthree,"),
         ("provenance.json", '"data": {', '"data": 3, "x": {'),
         ("noise.json", '"spec": null', '"spec": 3'),

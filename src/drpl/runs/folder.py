@@ -259,7 +259,8 @@ def read_samples(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     texts = ("path", "given_label", "suggested_label")
-    kinds = {"id": "int64", **dict.fromkeys(texts, str), "p_noisy": float, "loss": float}
+    figures = ("p_noisy", "loss", "confidence")
+    kinds = {"id": "int64", **dict.fromkeys(texts, str), **dict.fromkeys(figures, float)}
     with explain_read_errors(path):
         table = pd.read_csv(path, dtype=kinds, keep_default_na=False)
         if missing := kinds.keys() - set(table.columns):
