@@ -116,7 +116,7 @@ def test_means_by_hand() -> None:
 
 @pytest.mark.parametrize("batch", [1, 40])
 def test_how_the_samples_come_changes_nothing(batch: int) -> None:
-    logits = draw_logits(epochs=WAITING // 40 + 2)  # more than wait
+    logits = draw_logits(epochs=WAITING // (40 * 5) + 2)  # more than wait
     one, other = Recorder(40, 5), Recorder(40, 5)
     feed(one, logits)
     feed(other, logits, batch)
@@ -159,8 +159,8 @@ def test_margins_of_equal_and_of_impossible_classes() -> None:
 def test_memory_is_flat() -> None:
     recorder = Recorder(40, 5)
     for _ in range(3):
-        feed(recorder, draw_logits(epochs=WAITING // 40))
-        assert sum(len(index) for index, _ in recorder._waiting) < WAITING
+        feed(recorder, draw_logits(epochs=WAITING // (40 * 5)))
+        assert sum(logits.numel() for _, logits in recorder._waiting) < WAITING
     assert sum(table.nbytes for table in recorder.state_dict().values()) == 40 * (5 * 4 * 4 + 2 * 8)
 
 

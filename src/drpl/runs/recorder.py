@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from drpl.runs.transformers_callback import TransformersCallback
 
 METHOD = STAGE = "recorded"
-WAITING = 4096  # samples whose logits are kept until they are worked on together
+WAITING = 2**18  # logits, 1 MB, that are kept until they are worked on together
 VECTOR = 32  # numbers that a processor works on at once, or a multiple of that
 
 
@@ -79,7 +79,7 @@ class Recorder:
         # Copies, since the loop may go on to change its own; on their device, since to fetch them
         # now would make the loop wait. `cat` copies in less time than `clone`.
         self._waiting.append((torch.cat((numbers,)), torch.cat((logits.detach(),))))
-        self._waits += count
+        self._waits += logits.numel()
         if self._waits >= WAITING:
             self._take_in()
 
