@@ -64,10 +64,11 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
         order = cleaned.samples.index.get_indexer(pd.Index(list(decisions), dtype="int64"))
         pictures.append(draw_found("found", {"this review": np.cumsum(decided[order])}))
     held = "the truth" if truth is not None else f"{int(known.sum()):,} decisions"
+    rough = "" if truth is not None else " A dot may stand for one or two decisions only."
     text = (
         f"<p>Of labels that are called 70 % likely wrong, 70 in 100 should be. Held against "
         f"{held}: each dot is a tenth of the scale, larger where there are more images. The number "
-        "is how far both shares are apart, the expected calibration error.</p>"
+        f"is how far both shares are apart, the expected calibration error.{rough}</p>"
     )
     return text + "".join(map(_show, pictures))
 
