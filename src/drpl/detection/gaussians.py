@@ -40,8 +40,7 @@ def fit_upper_gaussian(losses: Tensor) -> Tensor:
     the narrow, and far above it. From the loss that is surest to be of the lower one downwards,
     and from any peak upwards, the value there is kept.
     """
-    low, high = losses.aminmax()
-    scaled = (losses - low) / (high - low).clamp(min=1e-8)
+    scaled = rescale(losses)
     order = scaled.argsort(stable=True)
     upper = 1 - fit_lower_gaussian(scaled.double())[order]
     peak = len(upper) - 1 - int(upper.flip(0).argmax())
