@@ -99,8 +99,8 @@ class Classifier(nn.Module):
         super().__init__()
         self.net = net
 
-    def forward(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """The loss and the logits."""
+    def forward(self, x: Tensor, labels: Tensor, index: Tensor | None = None) -> dict[str, Tensor]:
+        """The loss and the logits; a recorder takes the index away before."""
         logits = self.net(x)
         return {"loss": cross_entropy(logits, labels), "logits": logits}
 

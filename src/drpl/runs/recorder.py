@@ -273,17 +273,14 @@ def _judge_logits(logits: Tensor) -> Tensor:
     # Whole vectors of the processor, since what is left over is rounded in another way; and one
     # more, for rows of a power of two get in each other's way in caches.
     width = (count // VECTOR + 2) * VECTOR
-    by_class, found = np.zeros((classes, width), np.float32), torch.empty(3, classes, width)
+    by_class = np.zeros((classes, width), np.float32)
+    found = np.empty((3, classes, width), np.float32)
     by_class[:, :count] = logits.numpy().T
-    given, rivals = torch.from_numpy(by_class), torch.from_numpy(_find_rivals(by_class))
-    probs, log_probs, margins = found
-    torch.sub(given, rivals, out=margins)
-    torch.sub(given, torch.maximum(given[0], rivals[0]), out=log_probs)
+    probs, log_probs = torch.from_numpy(found[:2])
+    torch.log_softmax(torch.from_numpy(by_class), 0, out=log_probs)
     torch.exp(log_probs, out=probs)
-    total = probs.sum(0)
-    probs /= total
-    log_probs -= total.log_()
-    return torch.from_numpy(np.ascontiguousarray(found.flatten(0, 1)[:, :count].numpy().T))
+    np.subtract(by_class, _find_rivals(by_class), out=found[2])  # margins
+    return torch.from_numpy(np.ascontiguousarray(found.reshape(-1, width)[:, :count].T))
 
 
 def _find_rivals(logits: NDArray[np.float32]) -> NDArray[np.float32]:
