@@ -68,7 +68,7 @@ class Part:
 
 PARTS = (
     Part(CLAIMED, SEEDS, OURS),
-    Part(("drpl:literal",), SEEDS),
+    Part(("drpl:literal",), SEEDS, RELABEL),
     Part(OTHERS, FEWER),
 )
 QUICK_CASES = (
