@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.lookup import GRID, HUMAN, KINDS, MINI, ROOT, TITLES
+from benchmarks.missing import add_missing, count_unjudged, show_missing
 from drpl.files import write_atomic
 from drpl.noise.spec import parse_spec
 from drpl.registry import is_oracle
@@ -24,6 +25,7 @@ LABELS = {"worse_label": "worse", "random_label1": "random1", "aggre_label": "ag
 PLAIN, NEGATIVE = "cross_entropy", "nlnl"
 OWN = "mean of both stages"  # what DRPL judges by
 FIGURES = ("auroc", "average_precision", "precision", "seconds")
+COLUMNS = ["board", "labels", "detector", *FIGURES, "seeds", "missing"]
 HEADS = {"average_precision": "AP", "precision": "precision", "seconds": "seconds"}
 DIGITS = {"average_precision": 3, "precision": 3, "seconds": 0}
 
@@ -42,7 +44,7 @@ def make_table(root: Path) -> pd.DataFrame:
         cells, found = (read(root, f"{folder}/{name}.csv") for name in ("table", "detectors"))
         if len(cells) and len(found):
             rows += rank_runs(folder, cells, found)
-    return pd.DataFrame(rows, columns=["board", "labels", "detector", *FIGURES, "seeds"])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def read(root: Path, file: str) -> pd.DataFrame:
@@ -64,6 +66,7 @@ def rank_people(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "detector": detector,
             **{name: mine[name].mean() for name in FIGURES},
             "seeds": mine["seed"].nunique(),
+            "missing": 0,
         }
 
 
@@ -73,6 +76,8 @@ def rank_runs(folder: str, cells: pd.DataFrame, found: pd.DataFrame) -> Iterator
     own = own[own["method"] == "drpl"].drop(columns=["tpr", "fpr", "seconds", "seed"])
     every = pd.concat([choose_rows(found), own])
     every["labels"] = [name_labels(*pair) for pair in zip(every.dataset, every.noise, strict=True)]
+    planned = add_missing(cells)
+    boards = dict(iter(every.groupby(["dataset", "labels"])))
     by = ["dataset", "labels", "method", "stage", "detector"]
     for (dataset, labels, method, stage, detector), mine in every.groupby(by, sort=False):
         runs = cells[(cells["dataset"] == dataset) & (cells["method"] == method)]
@@ -85,6 +90,7 @@ def rank_runs(folder: str, cells: pd.DataFrame, found: pd.DataFrame) -> Iterator
             **figures,
             "seconds": runs["seconds"].median(),  # machines have busy hours
             "seeds": runs["seed"].nunique(),
+            "missing": count_unjudged(mine, boards[dataset, labels], planned),
         }
 
 
@@ -114,25 +120,38 @@ def draw_boards(table: pd.DataFrame) -> str:
 
 
 def draw_board(mine: pd.DataFrame) -> str:
-    """A row for each detector: AUROC on each set of labels, the other figures on average."""
+    """A row for each detector: AUROC on each set of labels, the other figures on average.
+
+    A detector that lacks runs, or a whole set of labels, comes after those that are ranked.
+    """
     order = [*LABELS.values(), *KINDS.values(), "human"]
     labels = sorted(dict.fromkeys(mine["labels"]), key=order.index)
-    wide = mine.pivot_table(values="auroc", index="detector", columns="labels", sort=False)
+    wide, lost = (
+        mine.pivot_table(values=name, index="detector", columns="labels", sort=False)
+        for name in ("auroc", "missing")
+    )
     others = mine.groupby("detector")[[*HEADS, "seeds"]].mean()
-    best = wide.max()
+    best = wide.where(lost == 0).max()
     lines = [["detector", *(f"AUROC, {name}" for name in labels), *HEADS.values(), "seeds"]]
     lines.append(["---", *["---:"] * (len(lines[0]) - 1)])
-    for detector in wide.mean(axis=1).sort_values(ascending=False, kind="stable").index:
-        cells = [show_area(wide.loc[detector], best, name) for name in labels]
+    whole = (lost == 0).all(axis=1)  # not so where it was not tried at all
+    ranked = wide.mean(axis=1).sort_values(ascending=False, kind="stable").index
+    for detector in [*(d for d in ranked if whole[d]), *(d for d in ranked if not whole[d])]:
+        cells = [show_area(wide, lost, best, detector, name) for name in labels]
         cells += [show(others.loc[detector, name], DIGITS[name]) for name in HEADS]
-        lines.append([detector, *cells, f"{others.loc[detector, 'seeds']:.0f}"])
+        name = detector if whole[detector] else f"{detector} (not ranked)"
+        lines.append([name, *cells, f"{others.loc[detector, 'seeds']:.0f}"])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def show_area(row: pd.Series, best: pd.Series, name: str) -> str:
-    """An AUROC; the highest of its column bold."""
-    text = show(row[name], 3)
-    return f"**{text}**" if row[name] == best[name] else text
+def show_area(
+    wide: pd.DataFrame, lost: pd.DataFrame, best: pd.Series, detector: str, name: str
+) -> str:
+    """An AUROC; the highest of its column bold, one that lacks runs marked."""
+    value, count = wide.loc[detector, name], lost.loc[detector, name]
+    if count > 0:
+        return show(value, 3) + show_missing(int(count))
+    return f"**{show(value, 3)}**" if value == best[name] else show(value, 3)
 
 
 def show(value: float, digits: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.missing import add_missing
 from drpl.noise.spec import parse_spec
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +43,7 @@ class Figure:
     where: Where
     rows: int  # how many it is the mean of
     note: str = ""
+    missing: int = 0  # runs that should be among them and are not
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Results:
     def __init__(self, root: Path = ROOT) -> None:
         self._root = root
         self.read = cache(self._read)
+        self._read_planned = cache(lambda file: add_missing(self.read(file)))
 
     def _read(self, file: str) -> pd.DataFrame:
         path = self._root / file
@@ -79,17 +82,28 @@ class Results:
         count = int(rows[column].count()) if column in rows else 0
         if not count:
             return None
-        return Figure(float(rows[column].mean()), file, column, where, count, note)
+        missing = self._count_missing(file, where)
+        return Figure(float(rows[column].mean()), file, column, where, count, note, missing)
+
+    def _count_missing(self, file: str, where: Where) -> int:
+        """Runs of a benchmark's methods that are not there, whichever of its tables is asked."""
+        folder, _, _ = file.rpartition("/")
+        if folder not in (GRID, MINI):
+            return 0
+        asked = {name: where[name] for name in ("dataset", "noise", "method") if name in where}
+        rows = select(self._read_planned(f"{folder}/table.csv"), asked)
+        return int((~rows["ran"].astype(bool)).sum()) if len(rows) else 0
 
     def find_best(
         self, file: str, column: str, where: Where, methods: Sequence[str]
     ) -> Figure | None:
-        """The highest mean of some methods."""
+        """The highest mean of some methods, of those that lack no run."""
         found = [
             self.find_mean(file, column, {**where, "method": method}, f"`{method}`")
             for method in methods
         ]
-        return max((one for one in found if one), key=lambda one: one.value, default=None)
+        whole = [one for one in found if one and not one.missing]
+        return max(whole, key=lambda one: one.value, default=None)
 
     def list_values(self, file: str, column: str, where: Where | None = None) -> list[Any]:
         """What a column has, each once, in the order of the file."""

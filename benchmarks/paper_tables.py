@@ -1,6 +1,7 @@
 """The tables of the paper's grid from the files of its results: python -m benchmarks.paper_tables
 
-A row a method, a column a noise, as in the paper; its figures stand below ours where it has any.
+A row a method, a column a noise, as in the paper; its figures stand below ours where it has any. A
+method that lacks runs of a comparison is shown there, and neither ranked nor tested.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchmarks.missing import add_missing, count_missing, count_unjudged, show_missing
 from drpl.files import write_atomic
 from drpl.noise.spec import parse_spec
 from drpl.registry import is_oracle
@@ -59,7 +61,7 @@ def make_all(cells: pd.DataFrame, detectors: pd.DataFrame) -> dict[str, str]:
     return {
         "accuracy": tabulate_accuracy(cells),
         "detection": tabulate_detection(cells, detectors),
-        "detectors": tabulate_detectors(detectors),
+        "detectors": tabulate_detectors(cells, detectors),
         "significance": tabulate_firsts(find_firsts(cells)),
         "cost": tabulate_cost(cells),
     }
@@ -110,15 +112,20 @@ def list_values(mine: pd.DataFrame, method: str, noise: str, value: str) -> list
 def fill(
     mine: pd.DataFrame, value: str, digits: int, noises: Sequence[str]
 ) -> dict[str, list[str]]:
-    """For each method its mean ± deviation under each noise; the best of those to be used bold."""
+    """For each method its mean ± deviation under each noise; the best of those to be used bold.
+
+    With fewer seeds than were meant a mean is marked, and not the best.
+    """
     methods = list(dict.fromkeys(mine["method"]))
     rows: dict[str, list[str]] = {method: [] for method in methods}
     for noise in noises:
         found = {method: list_values(mine, method, noise, value) for method in methods}
-        usable = {m: mean(v) for m, v in found.items() if v and not is_oracle(m)}
+        missing = count_missing(mine[mine["noise"] == noise], value)
+        able = {m: v for m, v in found.items() if m not in missing and not is_oracle(m)}
+        usable = {m: mean(v) for m, v in able.items() if v}
         best = max(usable, key=usable.__getitem__, default=None)
         for method, values in found.items():
-            text = format_spread(values, digits)
+            text = format_spread(values, digits) + show_missing(missing.get(method, 0))
             rows[method].append(f"**{text}**" if method == best else text)
     return rows
 
@@ -148,7 +155,7 @@ def tabulate_accuracy(cells: pd.DataFrame) -> str:
                     rows.append([f"*paper*, {key}", *theirs])
         return rows
 
-    return make_panels(cells, "accuracy (%)", list_rows)
+    return make_panels(add_missing(cells), "accuracy (%)", list_rows)
 
 
 def tabulate_detection(cells: pd.DataFrame, detectors: pd.DataFrame) -> str:
@@ -168,59 +175,81 @@ def tabulate_detection(cells: pd.DataFrame, detectors: pd.DataFrame) -> str:
             row = [f"`{method}`"]
             for noise in noises:
                 shares = [list_values(both, method, noise, key) for key in ("tpr", "fpr")]
-                row.append(" / ".join(f"{mean(one):.2f}" if one else DASH for one in shares))
+                text = " / ".join(f"{mean(one):.2f}" if one else DASH for one in shares)
+                missing = count_missing(mine[mine["noise"] == noise], "tpr")
+                row.append(text + show_missing(missing.get(method, 0)))
             rows.append(row)
             if paper := quote(dataset, method, noises, "tpr", "fpr"):
                 rows.append(["*paper*", *paper])
         return rows
 
+    cells = add_missing(cells)
     areas = make_panels(cells, "AUROC", list_areas)
     return f"{areas}\n{make_panels(cells, 'TPR / FPR', list_decisions)}"
 
 
-def tabulate_detectors(detectors: pd.DataFrame) -> str:
+def tabulate_detectors(cells: pd.DataFrame, detectors: pd.DataFrame) -> str:
     """Mean AUROC of each detector over data sets and levels, by whose evidence it judged."""
+    cells = add_missing(cells)
     kinds = [parse_spec(noise)[0][0] for noise in detectors["noise"]]
     mine = detectors.assign(kind=kinds)[detectors["method"].isin(WATCHED)]
     mine = mine[~mine["stage"].str.endswith("-warmup")]
-    means = mine.groupby(["method", "stage", "detector", "kind"], sort=False)["auroc"].mean()
-    wide = means.unstack()
-    known = [kind for kind in SHORT if kind in wide.columns]
-    best = wide.max()
-    rows = []
-    for place in wide.index:
-        method, stage, detector = place
-        cells = [
-            f"**{wide.loc[place, kind]:.3f}**"
-            if wide.loc[place, kind] == best[kind]
-            else f"{wide.loc[place, kind]:.3f}"
-            for kind in known
-        ]
-        rows.append([f"`{detector}` after `{method}`, {stage}", *cells])
-    return draw_table("AUROC", [f"`{kind}`" for kind in known], rows)
+    every = dict(iter(mine.groupby("kind")))
+    columns = [kind for kind in SHORT if kind in every]
+    rows: dict[str, dict[str, tuple[float, int]]] = {}  # the mean, and how many are missing
+    for (method, stage, detector), found in mine.groupby(
+        ["method", "stage", "detector"], sort=False
+    ):
+        name = f"`{detector}` after `{method}`, {stage}"
+        rows[name] = {
+            kind: (float(part["auroc"].mean()), count_unjudged(part, every[kind], cells))
+            for kind, part in found.groupby("kind")
+        }
+    whole = {
+        kind: [row[kind][0] for row in rows.values() if kind in row and not row[kind][1]]
+        for kind in columns
+    }
+
+    def show(kind: str, cell: tuple[float, int] | None) -> str:
+        if cell is None:
+            return DASH
+        text, best = f"{cell[0]:.3f}", max(whole[kind], default=None)
+        return f"**{text}**" if cell == (best, 0) else text + show_missing(cell[1])
+
+    return draw_table(
+        "AUROC",
+        [f"`{kind}`" for kind in columns],
+        [[name, *(show(kind, row.get(kind)) for kind in columns)] for name, row in rows.items()],
+    )
 
 
 def find_firsts(cells: pd.DataFrame) -> pd.DataFrame:
     """First and second of each kind of noise at the main levels, paired over levels and seeds.
 
     `p` is that of a paired t-test on the seeds' means over levels; `p_flips` that of flipping the
-    signs of all paired differences at random. Methods that are given the truth are left out.
+    signs of all paired differences at random. Methods that are given the truth are left out, and
+    those that lack runs are only named.
     """
+    cells = add_missing(cells)
     noisy = cells[[noise != "none" and is_main(noise) for noise in cells["noise"]]]
     usable = noisy[~noisy["method"].map(is_oracle).astype(bool)]
     usable = usable.assign(kind=[parse_spec(noise)[0][0] for noise in usable["noise"]])
     rows = []
     for (dataset, kind), mine in usable.groupby(["dataset", "kind"], sort=False):
         for value in ("accuracy_last", "auroc"):
-            means = mine.groupby("method")[value].mean().sort_values(ascending=False)
-            if len(means) < 2 or OURS not in means:
+            every = mine.groupby("method")[value].mean().sort_values(ascending=False)
+            missing = count_missing(mine, value)
+            means = every.drop(list(missing)).dropna()
+            if len(means) < 2 or OURS not in every:
                 continue  # not run yet
             first, second = means.index[:2]
             row = {"dataset": dataset, "kind": kind, "figure": value, "of": len(means)}
             row |= {"first": first, "mean": means[first]}
             row |= {"second": second, "second_mean": means[second]}
             row |= compare_pairs(mine, first, second, value)
-            row |= {"ours": means[OURS], "place": list(means.index).index(OURS) + 1}
+            place = list(means.index).index(OURS) + 1 if OURS in means else np.nan
+            row |= {"ours": every[OURS], "place": place}
+            row |= {"missing": "; ".join(f"{name}: {count}" for name, count in missing.items())}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -252,10 +281,12 @@ def tabulate_firsts(found: pd.DataFrame) -> str:
         level = " (level)" if row["p"] >= LEVEL else ""
         texts = [f"{row['mean']:.{digits}f}", f"`{row['second']}`{level}"]
         texts += [f"{row['second_mean']:.{digits}f}", f"{row['lead']:.{digits}f}", *chance]
-        texts.append(f"{row['place']:.0f} of {row['of']}")
+        texts.append(f"{row['place']:.0f} of {row['of']}" if row["place"] > 0 else DASH)
+        texts.append(row["missing"] or DASH)
         title = TITLES.get(row["dataset"], row["dataset"])
         rows.append([f"{title}, `{row['kind']}`: {name}", f"`{row['first']}`", *texts])
     heads = ["first", "mean", "second", "mean", "lead", "p", "p by flips", "place of `drpl`"]
+    heads.append("not ranked: runs missing")
     return draw_table("main levels", heads, rows)
 
 

@@ -64,6 +64,23 @@ def test_a_board_has_each_detector_once_and_the_best_first(tmp_path: Path) -> No
     ]
 
 
+def test_what_lacks_runs_stands_below_and_is_not_the_best(tmp_path: Path) -> None:
+    make_results(tmp_path)
+    path = tmp_path / GRID / "detectors.csv"
+    found = pd.read_csv(path)  # without the harder level drpl would be first by far
+    found = found[(found["method"] != "drpl") | (found["noise"] == "uniform:0.2")]
+    found.replace({"method": {"oracle_ssl": "oracle_ssl (fast)"}}).to_csv(path, index=False)
+    runs = pd.read_csv(tmp_path / GRID / "table.csv")
+    runs = runs[(runs["method"] != "drpl") | (runs["noise"] == "uniform:0.2")]
+    runs.to_csv(tmp_path / GRID / "table.csv", index=False)
+    lines = leaderboard.draw_boards(leaderboard.make_table(tmp_path)).splitlines()
+    assert lines[4].startswith("| `small_loss` after `cross_entropy`, train | **0.750** |")
+    lost = "(not ranked) | 0.900 (1 missing) |"
+    assert lines[-2].startswith(f"| `small_loss` after `drpl`, detect {lost}")
+    assert lines[-1].startswith(f"| `small_loss` after `drpl`, mean of both stages {lost}")
+    assert "oracle" not in "".join(lines)
+
+
 def test_average_precision_is_shown_once_a_benchmark_writes_it(tmp_path: Path) -> None:
     make_results(tmp_path)
     path = tmp_path / GRID / "detectors.csv"

@@ -1,11 +1,12 @@
 """The paper's grid and the ablations, tiny: what is stopped goes on, tables follow from files."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks import ablations, features, paper, paper_tables
+from benchmarks import ablations, features, missing, paper, paper_tables
 
 from drpl.config.compose import flatten
 from drpl.noise.nonuniform import CIFAR10
@@ -138,6 +139,76 @@ def test_the_papers_figures_stand_below_ours() -> None:
     assert lines[at + 1] == "| *paper*, last | 94.08 | 92.27 |"
     assert "| `drpl (literal)`, last | **82.0** | **82.0** |" in lines  # no oracle is the best
     assert sum("paper" in line for line in lines) == 4
+
+
+def make_cells(accuracies: Mapping[str, Mapping[str, Sequence[float | None]]]) -> pd.DataFrame:
+    """Runs by noise and method, one a seed; where there is no accuracy there is no run."""
+    return pd.DataFrame(
+        [
+            {"dataset": "cifar10", "noise": noise, "method": method, "seed": seed, "auroc": 0.9}
+            | {"accuracy_last": value, "accuracy_best": value}
+            for noise, methods in accuracies.items()
+            for method, values in methods.items()
+            for seed, value in enumerate(values, 1)
+            if value is not None
+        ]
+    )
+
+
+LACKING: dict[
+    str, dict[str, list[float | None]]
+] = {  # what is left of `drpl (literal)` is the best; gce has fewer seeds, and meant to
+    "uniform:0.4": {
+        "drpl": [80.0, 80.5, 81.5],
+        "mixup": [79.0, 79.1, 79.6],
+        "gce": [70.0, 70.0],
+        "drpl (literal)": [90.0, None, 90.0],
+        "oracle_ssl (fast)": [99.0, 99.0],
+    },
+    "uniform:0.8": {
+        "drpl": [60.0, 60.5, 61.5],
+        "mixup": [59.0, 59.1, 59.6],
+        "gce": [50.0, 50.0],
+        "drpl (literal)": [None, None, None],
+        "oracle_ssl (fast)": [99.0, 99.0],
+    },
+}
+
+
+def test_a_method_that_lacks_runs_is_shown_and_not_ranked() -> None:
+    cells = make_cells(LACKING)
+    lines = paper_tables.tabulate_accuracy(cells).splitlines()
+    [mine] = [line for line in lines if line.startswith("| `drpl (literal)`, last")]
+    assert mine == "| `drpl (literal)`, last | – | 90.0 ± 0.0 (1 missing) | – (3 missing) |"
+    assert "| `drpl`, last | – | **80.7 ± 0.8** | **60.7 ± 0.8** |" in lines
+    assert "| `gce`, last | – | 70.0 ± 0.0 | 50.0 ± 0.0 |" in lines
+    found = paper_tables.find_firsts(cells).set_index("figure").loc["accuracy_last"]
+    assert (found["first"], found["second"], found["of"]) == ("drpl", "mixup", 3)
+    assert found["missing"] == "drpl (literal): 4"
+
+
+def test_a_seed_that_failed_everywhere_is_missing() -> None:
+    cells = make_cells({"uniform:0.4": {"a": [1.0, 1, 1], "b": [1.0, 1, 1], "c": [1.0, None, 1]}})
+    assert missing.plan_seeds(cells)["c"] == [1, 2, 3]
+    assert missing.count_missing(missing.add_missing(cells), "accuracy_last") == {"c": 1}
+
+
+def test_a_detector_that_was_not_tried_everywhere_is_not_the_best() -> None:
+    cells = make_cells(
+        {noise: {"cross_entropy": [50.0]} for noise in ("uniform:0.2", "uniform:0.8")}
+    )
+    rows = [
+        ("uniform:0.2", "small_loss", 0.9),
+        ("uniform:0.8", "small_loss", 0.6),
+        ("uniform:0.2", "new", 0.8),
+    ]
+    found = pd.DataFrame(rows, columns=["noise", "detector", "auroc"])
+    found = found.assign(dataset="cifar10", method="cross_entropy", stage="train")
+    lines = paper_tables.tabulate_detectors(cells, found).splitlines()
+    assert lines[2:] == [
+        "| `small_loss` after `cross_entropy`, train | **0.750** |",
+        "| `new` after `cross_entropy`, train | 0.800 (1 missing) |",
+    ]
 
 
 @pytest.mark.parametrize("name", ["accuracy", "detection", "detectors", "significance", "cost"])

@@ -43,7 +43,45 @@ def test_the_first_is_named_with_those_that_are_level(tmp_path: Path) -> None:
     )
     line = which.draw_leaders(cells).splitlines()[2]
     assert line.startswith("| CIFAR-10, features: U-ID: accuracy (%) | `joint` 81.0 | `mixup` 81.0")
-    assert line.endswith("| 3 of 3 |")
+    assert line.endswith("| 3 of 3 | – |")
+
+
+def lose(root: Path, method: str, seed: int) -> None:
+    """Remove a run, as if it had failed."""
+    path = root / GRID / "table.csv"
+    runs = pd.read_csv(path)
+    lost = (runs["method"] == method) & (runs["seed"] == seed) & (runs["noise"] == "uniform:0.4")
+    runs[~lost].to_csv(path, index=False)
+
+
+def test_a_method_that_lacks_runs_is_shown_and_not_ranked(tmp_path: Path) -> None:
+    found = {"joint": [80.0, 10, 82], "mixup": [70.0, 71, 72], "drpl": [60.0, 61, 62]}
+    write_results(tmp_path, found | {"reed": [50.0, 51, 52]})
+    lose(tmp_path, "joint", 2)  # the mean of what is left is the highest
+    cells = which.read_cells(tmp_path)
+    line = which.draw_leaders(cells).splitlines()[2]
+    assert "| `mixup` 71.0 | `drpl` 61.0 | `reed` 51.0 |" in line
+    assert line.endswith("| 2 of 3 | `joint` (1 missing) |")
+    text = which.read_out(cells)
+    assert "`mixup` is first in accuracy" in text
+    assert text.endswith("; not ranked: `joint` (1 missing).\n")
+    table = which.make_table(cells)
+    assert which.order_methods(table) == ["mixup", "drpl", "reed", "joint"]
+    texts = [text.get_text() for text in which.draw_map(table).axes[0].texts]
+    assert texts == ["71.0", "61.0", "51.0", "81.0*"]
+
+
+def test_a_method_of_which_every_run_failed_is_named(tmp_path: Path) -> None:
+    write_results(tmp_path, {"mixup": [70.0], "drpl": [60.0], "reed": [50.0], "joint": [80.0]})
+    lose(tmp_path, "joint", 1)
+    assert "not ranked: `joint` (1 missing)" in which.read_out(which.read_cells(tmp_path))
+
+
+def test_an_oracle_under_an_overlay_is_not_ranked(tmp_path: Path) -> None:
+    write_results(tmp_path, {"oracle_ssl (fast)": [90.0], "mixup": [79.0], "drpl": [80.0]})
+    cells = which.read_cells(tmp_path)
+    assert list(which.rank(cells, "accuracy_last").index) == ["drpl", "mixup"]
+    assert which.order_methods(which.make_table(cells))[-1] == "oracle_ssl (fast)"
 
 
 def test_one_seed_tells_nothing_of_chance(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 The functions `find_...` of the modules beside this one take the result files and yield cases; what
 was not measured yet yields none. Where the paper prints the same figures they are a case as well,
-which shows what the rule makes of them but does not count.
+which shows what the rule makes of them but does not count. A case that lacks runs bears nothing
+out, since what is left of them may be the easy ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +20,14 @@ MEMORISED = "benchmarks/results/memorised"
 
 @dataclass(frozen=True)
 class Case:
-    """One place where a claim was tried: what was measured, and whether it bears the claim out."""
+    """One place where a claim was tried: what was measured, and whether it bears the claim out.
+
+    None: nobody can say, since runs are missing.
+    """
 
     name: str
     figures: Mapping[str, Figure]  # by the head of the column
-    holds: bool
+    holds: bool | None
 
     @property
     def published(self) -> bool:
@@ -38,7 +42,8 @@ def judge(name: str, figures: Mapping[str, Figure | None], rule: Callable[..., b
     """The case, if all its figures are there; the rule takes their values in this order."""
     known = {head: figure for head, figure in figures.items() if figure}
     if len(known) == len(figures):
-        yield Case(name, known, rule(*(one.value for one in known.values())))
+        whole = not any(figure.missing for figure in known.values())
+        yield Case(name, known, rule(*(one.value for one in known.values())) if whole else None)
 
 
 def list_places(

@@ -12,6 +12,7 @@ from benchmarks.lookup import Figure, Results
 from drpl.report.table import DASH
 
 CONFIRMED, IN_PART, NOT = "confirmed", "in part", "not confirmed"
+HOLDS = {True: "yes", False: "**no**", None: DASH}  # none: runs are missing
 UNTESTABLE, UNMEASURED = "not testable here", "not measured yet"
 MARKS = {CONFIRMED: "✔", IN_PART: "◐", NOT: "✘", UNTESTABLE: "–", UNMEASURED: "…"}
 
@@ -27,13 +28,16 @@ def find_all(results: Results) -> Found:
 
 
 def decide(claim: Claim, cases: Sequence[Case]) -> str:
-    """Confirmed if every case bears the claim out, in part if at least half of them do."""
+    """Confirmed if every case bears the claim out, in part if at least half of them do.
+
+    One that lacks runs does not, so that what failed cannot make a claim look better.
+    """
     if claim.why_not:
         return UNTESTABLE
     ours = [case.holds for case in cases if not case.published]
-    if not ours:
+    if set(ours) <= {None}:
         return UNMEASURED
-    share = sum(ours) / len(ours)
+    share = ours.count(True) / len(ours)
     return CONFIRMED if share == 1 else IN_PART if share >= 0.5 else NOT
 
 
@@ -60,7 +64,7 @@ def show_verdict(claim: Claim, cases: Sequence[Case]) -> str:
     """The verdict with its mark, and the number of cases."""
     verdict = decide(claim, cases)
     ours = [case.holds for case in cases if not case.published]
-    borne_out = f", {sum(ours)} of {len(ours)}"
+    borne_out = f", {ours.count(True)} of {len(ours)}"
     tried = verdict not in (UNTESTABLE, UNMEASURED)
     return f"{MARKS[verdict]} {verdict}{borne_out if tried else ''}"
 
@@ -127,7 +131,7 @@ def draw_cases(claim: Claim, cases: Sequence[Case]) -> str:
     lines = [[claim.unit, *heads, "holds"], ["---", *["---:"] * len(heads), "---"]]
     for case in cases:
         cells = [show(case.figures.get(head), claim.digits) for head in heads]
-        lines.append([case.name, *cells, "yes" if case.holds else "**no**"])
+        lines.append([case.name, *cells, HOLDS[case.holds]])
     end = None if claim.rule else -1  # without a rule nothing was judged
     return "".join(f"| {' | '.join(line[:end])} |\n" for line in lines)
 
@@ -136,4 +140,6 @@ def show(figure: Figure | None, digits: int) -> str:
     """A figure with what it is of, or a dash where there is none."""
     if figure is None:
         return DASH
-    return f"{figure.value:.{digits}f}" + (f" ({figure.note})" if figure.note else "")
+    notes = [figure.note, f"{figure.missing} missing" if figure.missing else ""]
+    note = ", ".join(filter(None, notes))
+    return f"{figure.value:.{digits}f}" + (f" ({note})" if note else "")

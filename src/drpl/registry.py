@@ -94,8 +94,13 @@ class Registry(Mapping[str, T]):
 
 
 def is_oracle(method: str) -> bool:
-    """Whether a method has the truth; methods of users' own have not."""
-    return method in METHODS and METHODS[method].oracle
+    """Whether a method has the truth, by its name or by that of its row under an overlay.
+
+    A grid calls such a row `oracle_ssl:fast`, a table `oracle_ssl (fast)`. Methods of users' own
+    have no truth.
+    """
+    name = method.partition(" (")[0].partition(":")[0]
+    return name in METHODS and METHODS[name].oracle
 
 
 def find(kind: str, name: str, entries: Mapping[str, E]) -> E:

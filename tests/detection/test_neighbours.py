@@ -1,7 +1,9 @@
 from importlib.util import find_spec
+from typing import cast
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from drpl.detection import neighbours
@@ -113,3 +115,35 @@ def test_votes_are_shares() -> None:
     votes = vote_by_neighbours(vectors, torch.tensor([0, 1, 1, 2]), 3, 2)
     assert votes[0].tolist() == [0, 1, 0]
     assert votes[1].tolist() == [0.5, 0.5, 0]
+
+
+class Elsewhere:
+    """Rows on a device without memory: what is made of them there cannot be computed with here."""
+
+    device = torch.device("meta")
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def cpu(self) -> Tensor:
+        return self.rows
+
+
+@pytest.mark.parametrize("faiss", [True, False])
+def test_neighbours_of_many_rows_lie_where_the_rows_do(
+    faiss: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU's labels were compared with neighbours in memory, and training ended."""
+    if faiss:
+        pytest.importorskip("faiss")
+    else:
+        monkeypatch.setattr(neighbours, "find_spec", lambda name: None)
+    monkeypatch.setattr(neighbours, "MOST", 50)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    rows = spread(200, 8)
+    found = neighbours.find_nearest(cast(Tensor, Elsewhere(rows)), 5)
+    assert [one.device.type for one in found] == ["meta"] * 2
+    assert [one.shape for one in found] == [(200, 5)] * 2

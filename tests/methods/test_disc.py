@@ -73,6 +73,18 @@ def test_who_is_clean_hard_purified_and_left_out() -> None:
     moved = stage.thresholds[:, :6]
     assert moved[0].tolist() == pytest.approx([0.35, 0.35, 0.35, 0.6, 0.5, 0.3])
     assert moved[1].tolist() == pytest.approx([0.35, 0.35, 0.35, 0.525, 0.55, 0.3])
+    stage.chosen.fill_(True)
+    assert torch.equal(stage.list_taught(), stage.taught)
+
+
+def test_the_record_of_the_warm_up_is_of_the_labels_as_given() -> None:
+    """Samples are chosen after each of its epochs, but all labels are still taught."""
+    stage = make_stage(begin=2)
+    for epoch in (1, 2):
+        stage.thresholds.fill_(0.9)  # so that nearly all would be left out
+        assert torch.equal(stage.list_taught(), LABELS)
+        pass_epoch(stage, make_feed(epoch))
+        assert not torch.equal(stage.taught, LABELS)
     assert torch.equal(stage.list_taught(), stage.taught)
 
 

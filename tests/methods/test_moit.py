@@ -9,6 +9,8 @@ from torch.autograd import gradcheck
 from torch.nn.functional import normalize
 
 from drpl.data.strong import StrongVectors
+from drpl.detection import neighbours
+from drpl.detection.consensus import share_soft_labels
 from drpl.methods import moit
 from drpl.randomness import rng
 from drpl.training.feed import Feed
@@ -130,6 +132,20 @@ def test_an_epoch_looks_remembers_and_finds() -> None:
     assert torch.allclose(lengths, torch.ones(24), atol=1e-2)
     counts = {int(stage.clean[stage.labels == c].sum()) for c in range(3)}
     assert len(counts) == 1
+
+
+def test_many_samples_are_judged_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit neighbours are found in memory; here the pool has all but one sample."""
+    vectors = normalize(torch.randn(24, 5, generator=rng("many")), dim=1)
+    wanted = share_soft_labels(vectors, LABELS, 3)
+    monkeypatch.setattr(neighbours, "find_spec", lambda name: None)
+    monkeypatch.setattr(neighbours, "MOST", 23)
+    found = share_soft_labels(vectors, LABELS, 3)
+    assert float((found - wanted).abs().mean()) < 0.1
+    stage = make_stage(begin=1)
+    pass_epoch(stage, make_strong_feed(1))
+    assert stage.clean.device == stage.labels.device
+    assert bool(stage.clean.any())
 
 
 def test_unmixed_targets_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

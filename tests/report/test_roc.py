@@ -1,5 +1,6 @@
 """ROC curves of methods and detectors."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from drpl.detection.detectors import keep_labels
 from drpl.detection.evidence import Evidence
 from drpl.detection.metrics import score
+from drpl.files import read_arrays, write_arrays
 from drpl.registry import DETECTORS
 from drpl.report import roc
 from drpl.report.agreement import judge_by_agreement
@@ -82,3 +84,23 @@ def test_curves_count_what_is_kept_below_each_loss() -> None:
         assert np.interp(point[0], noisy_kept, clean_kept) >= point[1] - 1e-12
     across, height = average_curves([(noisy_kept, clean_kept)] * 3)
     assert np.trapezoid(height, across) == pytest.approx(area, abs=0.01)
+
+
+def test_a_curve_is_of_the_scores_that_its_auroc_is_of(tmp_path: Path) -> None:
+    """Of cleaned folders and recordings that is how probably a label is wrong, not the loss."""
+    folder = write_run(tmp_path, Recipe("cross_entropy", stages=("train",)))
+    table = read_arrays(folder / "samples.npz")
+    draws = np.random.default_rng(1)
+    table["p_noisy"] = np.where(draws.random(len(table["wrong"])) < 0.8, table["wrong"], 0.5)
+    write_arrays(folder / "samples.npz", table)
+    for name in ("p_noisy", "loss"):
+        summary = json.loads((folder / "result.json").read_text())
+        area = score(table[name], ~table["flagged"], table["wrong"])["auroc"]
+        summary["detection"]["auroc"] = area
+        (folder / "result.json").write_text(json.dumps(summary))
+        figure = roc.draw_methods(load_runs([folder]), assign_strokes(["cross_entropy"]), "title")
+        assert figure
+        [line] = [one for one in figure.axes[0].lines if str(one.get_label()).startswith("cross")]
+        assert str(line.get_label()) == f"cross_entropy (AUROC {area:.3f})"
+        x, y = (np.asarray(one, float) for one in line.get_data())
+        assert np.trapezoid(y, x) == pytest.approx(area, abs=0.005)

@@ -70,6 +70,13 @@ def compose(
     return _validate(schema, [*shipped, ("effort", shorter), *asked])
 
 
+def change_settings(config: C, settings: Mapping[str, Any]) -> C:
+    """A configuration with other settings laid over it."""
+    if not settings:
+        return config
+    return _validate(type(config), [("config", config.model_dump()), ("settings", settings)])
+
+
 def parse_settings(texts: Iterable[str] | None) -> Tree:
     """`relabel.begin=20` as {"relabel": {"begin": 20}}; a value is TOML, or else a plain word."""
     settings: Tree = {}

@@ -40,15 +40,22 @@ def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int
 def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
 
-    There are fewer in small sets. Of more than `MOST` rows most are found in lists, by their main
-    components; without faiss so many rows, drawn at random, are compared with.
+    There are fewer in small sets. Of more than `MOST` rows, on GPUs more than `EXACT`, most are
+    found in lists, by their main components; without faiss `MOST` rows, drawn at random, are
+    compared with. What is found lies where the rows do.
     """
-    number = torch.arange(len(unit))
-    if len(number) <= MOST:
+    device = unit.device
+    if len(unit) <= (MOST if device.type == "cpu" else EXACT):
         return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
-    unit = shorten(unit.cpu())[:, :-1]
+    products, near = _find_most_nearest(shorten(unit.cpu())[:, :-1], count)
+    return products.to(device), near.to(device)
+
+
+def _find_most_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The same of many rows in memory: most of the nearest, or the nearest of some."""
     if find_spec("faiss"):
         return search_nearest(unit, count)
+    number = torch.arange(len(unit))
     pool = torch.randperm(len(number), generator=rng("neighbours"))[:MOST].sort().values
     others, found = unit[pool], []
     for index in number.split(CHUNK):

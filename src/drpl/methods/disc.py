@@ -55,6 +55,7 @@ class Selection(Stage):
     clean: Tensor  # [N] bool
     hard: Tensor  # [N] bool
     taught: Tensor  # [N] the class of who is clean, hard or purified; -1 of the others
+    chosen: Tensor  # [] bool: these are what is taught, and no longer all labels
 
     def __init__(self, net: nn.Module, labels: Tensor, classes: int, config: Config) -> None:
         nobody = torch.zeros(len(labels), dtype=torch.bool)
@@ -65,12 +66,16 @@ class Selection(Stage):
             clean=nobody,
             hard=nobody.clone(),
             taught=labels.clone(),
+            chosen=torch.tensor(False),
         )
         self.classes, self.config = classes, config
 
     def list_taught(self) -> Tensor:
-        """The label of each sample, another where it is purified; -1 where it is left out."""
-        return self.taught.clone()
+        """The label of each sample, another where it is purified; -1 where it is left out.
+
+        The warm-up chooses samples after each of its epochs, too, and still teaches all labels.
+        """
+        return torch.where(self.chosen, self.taught, self.labels)
 
     def epoch(self, feed: Feed) -> Steps:
         """One pass; then samples are chosen for the next one."""
@@ -90,6 +95,7 @@ class Selection(Stage):
         for rows, probs, visited in found.gather():
             weak, strong = probs.chunk(2, 1)
             self.select(rows, weak, strong, visited[:, 0])
+        self.chosen.fill_(feed.epoch >= self.config.begin)
 
     def weigh(self, weak: Tensor, strong: Tensor, i: Tensor) -> dict[str, Tensor]:
         """The terms of clean and of hard samples, over both views."""

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from drpl.files import explain_read_errors
 from drpl.report.agreement import DETECTOR, judge_by_agreement
-from drpl.report.load import group_by_method, read_samples, read_split
+from drpl.report.load import Arrays, group_by_method, read_samples, read_split
 from drpl.report.style import (
     BESIDE,
     EITHER,
@@ -79,10 +79,23 @@ def _draw_method(
         axes.plot(*average_curves(curves), color=colour, lw=0.8, ls=(0, (4, 3)), label=label)
     area = np.mean([(run.detection or {})["auroc"] for run in seeds])
     last = f", after {stages[-1]}" if len(stages) > 1 else ""
-    curve = average_curves([compute_curve(table["loss"], table["wrong"]) for table in samples])
+    scores = [choose_scores(run, table) for run, table in zip(seeds, samples, strict=True)]
+    curve = average_curves(
+        [compute_curve(one, table["wrong"]) for one, table in zip(scores, samples, strict=True)]
+    )
     label = f"{method}{last} (AUROC {area:.3f})"
     axes.plot(*curve, color=colour, lw=1.7, ls=dashes, label=label)
     _draw_stars(axes, seeds, colour)
+
+
+def choose_scores(run: Result, table: Arrays) -> NDArray[Any]:
+    """What the AUROC of a run was measured by: its loss or, where several judged, `p_noisy`.
+
+    Folders do not say which it was, so it is the one that gives the figure that they have.
+    """
+    area, wrong = (run.detection or {})["auroc"] or 0.0, table["wrong"].astype(bool)
+    names = [name for name in ("loss", "p_noisy") if name in table]
+    return table[min(names, key=lambda name: abs(roc_auc_score(wrong, table[name]) - area))]
 
 
 def _draw_agreement(axes: Axes, seeds: Sequence[Result], method: str, colour: str) -> None:

@@ -3,7 +3,6 @@
 `Experiment` is all that decides what comes out; `Execution` is how it is carried out.
 """
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tomli_w
 
-from drpl.config.compose import OVERLAYS, Tree, compose, default_preset, merge
+from drpl.config.compose import (
+    OVERLAYS,
+    Tree,
+    change_settings,
+    compose,
+    default_preset,
+    merge,
+)
 from drpl.config.from_data import suit_to_vectors
 from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, DatasetSplits, check_every_class, statistics
@@ -24,6 +30,7 @@ from drpl.networks.build import CUSTOM, Builder
 from drpl.noise.inject import corrupt
 from drpl.registry import METHODS, find, is_oracle
 from drpl.runs.display import Display
+from drpl.runs.own_code import identify_own, name_own
 
 if TYPE_CHECKING:
     from drpl.runs.run import Outcome
@@ -41,12 +48,13 @@ class Method:
     train: Recipe
     detect: Recipe  # the list of wrong labels without the final model, where that is less
     oracle: bool = False  # its run has the truth
+    source: str = ""  # of a user's own: what tells its code from another's
 
     @classmethod
     def load(cls, method: "str | Recipe") -> "Method":
         """The method of that name, or a function of the user's own."""
         if not isinstance(method, str):
-            return cls(Path(inspect.getfile(method)).stem, method, method)
+            return cls(name_own(method), method, method, source=identify_own(method))
         module = find("method", method, METHODS).load()
         detect = getattr(module, "detect_noise", module.train)
         return cls(method, module.train, detect, is_oracle(method))
@@ -92,7 +100,11 @@ class Experiment:
         asked = [preset] if isinstance(preset, str) else list(preset or ())
         presets = list_presets(asked, clean)
         loaded = Method.load(method)
-        if config is None:
+        if config is not None:
+            if asked:
+                raise ConfigError("config=... has every setting; leave out preset=...")
+            config = change_settings(config, settings or {})
+        else:
             if not isinstance(method, str):
                 raise ConfigError("a method of your own needs its settings: pass config=...")
             suited: Tree = {}
@@ -128,13 +140,17 @@ class Experiment:
 
     @cached_property
     def _identity(self) -> dict[str, str]:
-        """Which images these are, in what shape, and which they are tested on."""
+        """Which images these are, in what shape, which they are tested on, and by whose code."""
         train, test, made = self.data.train, self.data.test, self.data.encoding
         found = {
             "shape": " x ".join(map(str, train.images.shape)),
             "images": train.identify(),
             "test": test.identify() if test else "none",
         }
+        if self.method.source:
+            found["method_source"] = self.method.source
+        if self.network:
+            found["network_source"] = identify_own(self.network)
         if made:
             mirrored = ", mirrored" if made.mirrored else ""
             found["encoder"] = f"{made.encoder}, {made.size} pixels{mirrored}, {made.weights}"

@@ -48,6 +48,8 @@ OTHERS = {  # keys of the table `run` that say nothing to people; images also ch
     "labels": "other labels",
     "test": "another test set",
     "images": "other training images, class names or true labels",
+    "method_source": "another method of your own",
+    "network_source": "another network of your own",
 }
 
 
@@ -181,6 +183,8 @@ def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
         return None
     found, asked = (flatten(merge({}, tree)) for tree in (read_toml(path, ConfigRecord), wanted))
     keys = found.keys() | asked.keys()
+    # Earlier versions did not record the code of users' own functions.
+    keys -= {f"run.{name}_source" for name in ("method", "network")} - found.keys()
     if not knows_its_data(folder):
         keys -= {f"run.{name}" for name in ("images", "test", "shape", "encoder")}
     for key in sorted(keys, key=lambda key: (key.split(".")[0], key)):
@@ -189,7 +193,8 @@ def find_difference(folder: Path, wanted: dict[str, Any]) -> str | None:
             return f"was made with {name} {found.get(key)}, but {asked.get(key)} was asked for"
     for name, what in OTHERS.items():
         if f"run.{name}" in keys and found.get(f"run.{name}") != asked.get(f"run.{name}"):
-            return f"was made of {what} than it was now given"
+            made = "by" if name.endswith("_source") else "of"
+            return f"was made {made} {what} than it was now given"
     return None
 
 
