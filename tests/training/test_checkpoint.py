@@ -16,6 +16,7 @@ from drpl.methods.cross_entropy import Classify
 from drpl.training import checkpoint
 from drpl.training.checkpoint import Checkpoint, SaveTimer
 from drpl.training.schedule import Schedule
+from drpl.training.stage import Stage
 from tests.support.killing import Killed
 
 
@@ -220,23 +221,36 @@ def test_the_interval_follows_from_what_saving_takes(monkeypatch: pytest.MonkeyP
     """Epochs of 3 s, saves of 2 s, then of 0.1 s."""
     clock, saves, shares = [0.0], list[float](), list[float]()
     monkeypatch.setattr("drpl.training.checkpoint.time.monotonic", lambda: clock[0])
-    timer = SaveTimer(10)
+    timer, stage = SaveTimer(10), Stage(nn.Linear(2, 2))
     while clock[0] < 400:
         clock[0] += 3
-        if timer.is_due():
+        if timer.is_due(stage):
             saves.append(clock[0])
             with timer.measure():
                 clock[0] += 2 if clock[0] < 300 else 0.1
             shares.append(timer.spent / clock[0])
     gaps = [b - a for a, b in pairwise(saves)]
-    assert saves[0] == 12  # what it takes is not known yet
+    assert saves[0] == 12  # the stage is small, so it is expected to take next to nothing
     assert max(shares[1:]) <= checkpoint.SHARE
     assert 40 <= min(gaps[1:4]) <= max(gaps[1:4]) <= 46
     assert gaps[-1] < 14  # what is asked for
+
+
+def test_the_first_save_of_large_tables_waits_for_what_it_will_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, stage = [0.0], Stage(nn.Linear(2, 2), targets=torch.zeros(1000, 100))
+    monkeypatch.setattr("drpl.training.checkpoint.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(checkpoint, "SPEED", 400e3)  # so it is a second
+    timer = SaveTimer(10)
+    clock[0] = 39.0
+    assert not timer.is_due(stage)  # nor would there be room for the one at the stage's end
+    clock[0] = 41.0
+    assert timer.is_due(stage)
 
 
 def test_saving_after_every_epoch_can_be_asked_for() -> None:
     timer = SaveTimer(0)
     with timer.measure():
         time.sleep(0.01)
-    assert timer.is_due()
+    assert timer.is_due(Stage(nn.Linear(2, 2)))

@@ -102,7 +102,7 @@ class FolderDriver:
             now = time.monotonic()
             row = epoch.to_row(name, self._context.labels, accuracy, now - began)
             self._note(row, shown)
-            if rank() == 0 and (last or self._timer.is_due()):
+            if rank() == 0 and (last or self._timer.is_due(stage)):
                 state = None if last else optimizer.state_dict()
                 rows = torch.stack(tracked) if tracked else begun.tracked
                 save = Checkpoint(epoch.number, stage.state_dict(), state, rows, best, means.state)

@@ -28,6 +28,7 @@ DIGEST = hashlib.sha256().digest_size
 PART = 16 * 2**20  # bytes; tensors of more are stored in parts
 PARTS = "parts"  # the key that tells their description from other mappings
 SHARE = 0.05  # of the time that saving may take
+SPEED = 250e6  # bytes a second that a first save is expected to write
 
 Best = tuple[float, dict[str, Any]]  # the highest test accuracy so far, and the stage at that time
 
@@ -77,13 +78,15 @@ class SaveTimer:
         self.every, self.cost, self.spent = every, 0.0, 0.0
         self.began = self.saved = time.monotonic()
 
-    def is_due(self) -> bool:
-        """Whether to save now; always if `every` is 0."""
+    def is_due(self, stage: Stage) -> bool:
+        """Whether to save the stage now; always if `every` is 0."""
         now = time.monotonic()
+        tables = (*stage.parameters(), *stage.buffers())
+        cost = self.cost or sum(table.nbytes for table in tables) / SPEED
         room = SHARE * (now - self.began) - self.spent
-        waited = now - self.saved >= max(self.every, self.cost / SHARE)
+        waited = now - self.saved >= max(self.every, cost / SHARE)
         # There must be room for the save at the end of the stage, too.
-        return not self.every or (waited and room >= 2 * self.cost)
+        return not self.every or (waited and room >= 2 * cost)
 
     @contextmanager
     def measure(self) -> Iterator[None]:
