@@ -4,7 +4,8 @@
 
 Each measure runs in a process of its own, so that its peak memory is its own; what it works on was
 written by another one before. Seconds are those of the processor, which other work on the machine
-does not change; `wall` are those of the clock. What is finished is in the results and not done
+changes little; `wall` are those of the clock. 10,000 samples often take milliseconds: these are
+measured five times, and the middle one counts. What is finished is in the results and not done
 again. Relabelling has 1,000 classes and remembers four epochs: 45 GB of the disk for a million.
 """
 
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -378,6 +380,8 @@ GROUPS: dict[str, dict[str, Measure]] = {
     "mapped": {"relabelling, all in files": relabel_mapped},
     "stage": {"relabelling, first stage": relabel_stage},
 }
+SETUP = {"write files", "write probabilities"}  # what measures work on, and none of drpl's doing
+TIMES = 5  # that the fewest samples are measured
 OWN_SIZES = {
     "saving": SHARE[:1],
     "files": (10_000, 50_000, 100_000, 1_000_000),
@@ -407,17 +411,24 @@ def main() -> None:
         ]
         if not missing:
             continue
-        folder = asked.out / f"{group}-{size}"
+        times = TIMES if size == SIZES[0] else 1
+        tries = [run_group(asked.out / f"{group}-{size}", group, size) for _ in range(times)]
+        for rows in zip(*tries, strict=True):
+            row = sorted(rows, key=itemgetter("seconds"))[times // 2]
+            print(row, flush=True)
+            key = row["name"], size
+            found = [r for r in found if (r["name"], r["samples"]) != key] + [row]
+        write(found)
+
+
+def run_group(folder: Path, group: str, size: int) -> list[dict[str, Any]]:
+    """A row for each measure of a group, one after the other in a new folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        return [start_one(folder, name, size) for name in GROUPS[group]]
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        try:
-            for name in GROUPS[group]:
-                row = start_one(folder, name, size)
-                print(row, flush=True)
-                found = [r for r in found if (r["name"], r["samples"]) != (name, size)] + [row]
-                write(found)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_one(folder: Path, name: str, size: int) -> dict[str, Any]:
@@ -458,7 +469,7 @@ def write(rows: list[dict[str, Any]]) -> None:
     rows = sorted(rows, key=lambda row: (order.index(row["name"]), row["samples"]))
     growth = {}
     for name in order:
-        mine = [row for row in rows if row["name"] == name]
+        mine = [row for row in rows if row["name"] == name and name not in SETUP]
         if len(mine) > 1:
             first, last = mine[0], mine[-1]
             growth[name] = {
