@@ -138,7 +138,7 @@ def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
         for columns in parts[k + 1 :]:
             table = unit[rows] @ unit[columns].T
             keep_best(rows, columns, table)
-            keep_best(columns, rows, table.T)
+            keep_best(columns, rows, table.T.contiguous())  # the best of rows are found faster
     return products, near
 
 

@@ -127,9 +127,8 @@ def interpolated(
     itself = torch.eye(len(z), len(columns), dtype=torch.bool, device=z.device)
     own = match_labels(labels.repeat(2), label)
     others = match_labels(labels[partners], label) + shows
-    near, near_partner = (
-        contrastive_losses(z, columns, s, temperature, itself) for s in (own, others)
-    )
+    both = torch.stack([own, others])
+    near, near_partner = contrastive_losses(z, columns, both, temperature, itself)
     return (weights * near + (1 - weights) * near_partner).mean()
 
 

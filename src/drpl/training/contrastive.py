@@ -15,14 +15,14 @@ def contrastive_losses(
     temperature: float,
     excluded: Tensor | None = None,
 ) -> Tensor:
-    """How far each row is from being near those that it is wanted near. [B]
+    """How far each row is from being near those that it is wanted near. [B], or [K, B]
 
         loss_i = -sum_j S_ij log q_ij / sum_j S_ij,   q_i = softmax_j(rows_i . columns_j / T)
 
-    `rows` [B, D] and `columns` [M, D] have length 1; `wanted` is S [B, M], weights of any size.
-    With S_ij = [y_i = y_j] this is the supervised contrastive loss, with S the identity the
-    unsupervised one. `excluded` [B, M] are pairs that do not count at all, such as a row and
-    itself.
+    `rows` [B, D] and `columns` [M, D] have length 1; `wanted` is S [B, M], weights of any size, or
+    [K, B, M], several of them. With S_ij = [y_i = y_j] this is the supervised contrastive loss,
+    with S the identity the unsupervised one. `excluded` [B, M] are pairs that do not count at all,
+    such as a row and itself.
     """
     # bfloat16 has eight bits: too few for a similarity that is divided by 0.1.
     with torch.autocast(rows.device.type, enabled=False):
@@ -32,7 +32,7 @@ def contrastive_losses(
         else:
             log_q = logits.masked_fill(excluded, -torch.inf).log_softmax(1)
             log_q, wanted = log_q.masked_fill(excluded, 0), wanted.masked_fill(excluded, 0)
-        return -(wanted * log_q).sum(1) / wanted.sum(1).clamp(min=TINY)
+        return -(wanted * log_q).sum(-1) / wanted.sum(-1).clamp(min=TINY)
 
 
 def match_labels(rows: Tensor, columns: Tensor) -> Tensor:
