@@ -273,8 +273,12 @@ def write_about(
     columns: Iterable[str] = (),
     read: Mapping[str, Any] | None = None,
     several: bool = False,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write `data.json`: what was cleaned, where its files are, its classes, how it was read."""
+    """Write `data.json`: what was cleaned, where its files are, its classes, how it was read.
+
+    `data` tells these data from all others, where no plan.json does.
+    """
     place = str(root.resolve()) if root else None
     about: dict[str, Any] = {"source": source, "root": place, "classes": list(classes)}
     if columns := list(columns):
@@ -283,6 +287,8 @@ def write_about(
         about["read"] = dict(read)
     if several:
         about["several"] = True  # labels an image
+    if data:
+        about["data"] = dict(data)
     write_json(folder / "data.json", about)
 
 

@@ -6,7 +6,8 @@
 
 An entry is an image and a label, which it has or has not. Both can be wrong: the label should not
 be there, or it is missing. The folder has label-issues.csv, labels.csv (a row for each label),
-samples.csv, summary.md, report.html, and clean.json, which is written last.
+samples.csv, summary.md, report.html, data.json, which is written first and says what data it is of,
+and clean.json, which is written last.
 """
 
 from collections.abc import Iterator
@@ -118,8 +119,7 @@ def clean_tags(
     """Find the wrong entries of a data set, and write them to a folder."""
     if (folder / "clean.json").exists():
         return TagCleaning(folder, read_json(folder / "clean.json"))
-    if (folder / "data.json").exists():
-        raise RunError(f"{folder} holds something else; use another folder")
+    _check_unfinished(folder, about)
     with lock_folder(folder):
         options = replace(options, progress=display.follow("encode"))
         encoded = _encode(data, features, options)
@@ -128,6 +128,14 @@ def clean_tags(
             raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
         source = data if isinstance(data, str) else encoded.name
         return _write_results(folder, source, encoded, about)
+
+
+def _check_unfinished(folder: Path, about: dict[str, Any]) -> None:
+    """Raise if a folder without clean.json is no earlier call's for the same data."""
+    if (folder / "data.json").exists():
+        kept = read_json(folder / "data.json")
+        if not kept.get("several") or kept.get("data", about) != about:
+            raise RunError(f"{folder} holds something else; use another folder")
 
 
 def _encode(data: AnyData, features: str, options: ReadOptions) -> DatasetSplits:
@@ -149,6 +157,9 @@ def _write_results(
 ) -> TagCleaning:
     """All tables and texts; last `clean.json`: its presence means that all is there."""
     train, found = data.train, judge_tags(data)
+    root = data.root if train.paths else None
+    columns = train.columns
+    write_about(folder, source, root, train.classes, columns=columns, several=True, data=about)
     issues, labels = build_issues(found, train), build_labels(found, train)
     notes = list(data.notes)
     if unjudged := [
@@ -174,8 +185,6 @@ def _write_results(
     write_atomic(folder / ISSUES, format_table(issues))
     write_atomic(folder / LABELS, format_table(labels))
     write_atomic(folder / "samples.csv", format_table(build_samples(found, train)))
-    root = data.root if train.paths else None
-    write_about(folder, source, root, train.classes, columns=train.columns, several=True)
     write_atomic(folder / "summary.md", summarize(figures, folder))
     write_report(folder / "report.html", source, figures, issues, train)
     write_json(folder / "clean.json", figures)
