@@ -315,6 +315,10 @@ def test_repeats_train_with_other_seeds(tmp_path: Path) -> None:
     found = clean(data, tmp_path, repeats=3, quiet=True)
     assert sorted(path.name for path in (tmp_path / "repeats").iterdir()) == ["seed-2", "seed-3"]
     assert found.figures["repeats"] == 3
+    for label, one in enumerate(found.figures["classes"]):
+        if one["samples"] >= 50:
+            rate, real = one["noise rate"], (true != given)[given == label].mean()
+            assert rate["low"] <= real <= rate["high"] < 1
     assert found.rate.low <= (true != given).mean() <= found.rate.high
 
 
