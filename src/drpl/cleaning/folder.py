@@ -169,6 +169,11 @@ class CleanedFolder:
         """Tells the cleaned data of one run from those of others."""
         return digest((self.folder / "samples.csv").read_bytes())
 
+    @cached_property
+    def identity(self) -> str:
+        """Tells these images with their given labels from others, whatever was found of them."""
+        return digest(format_csv(self.samples[["path", "given_label"]].itertuples()).encode())
+
     def image(self, number: int) -> Path | None:
         """The file of an image by its id; None if there is no such image, or it has no file.
 
