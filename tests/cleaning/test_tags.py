@@ -158,10 +158,10 @@ def test_a_call_that_was_killed_while_it_wrote_is_finished_by_the_same(
     encoded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features, out = str(encoded.with_suffix(".npz")), tmp_path / "out"
-    other = pd.read_csv(encoded, dtype=str)[:-1]
-    other.to_csv(encoded.with_name("other.csv"), index=False)
+    other = encoded.with_name("other.csv")
+    pd.read_csv(encoded, dtype=str)[:-1].to_csv(other, index=False)
     vectors, _ = make_pairs(COUNT)
-    np.savez(encoded.with_name("other.npz"), x=vectors[:-1].astype(np.float32))
+    np.savez(other.with_suffix(".npz"), x=vectors[:-1].astype(np.float32))
     written, real = 0, files.write_atomic
 
     def write(path: Path, content: str | bytes) -> None:
@@ -182,8 +182,7 @@ def test_a_call_that_was_killed_while_it_wrote_is_finished_by_the_same(
             assert not (out / "clean.json").exists()
             if most:  # it is the folder of these data, though nothing is finished
                 with pytest.raises(RunError, match="use another folder"):
-                    asked = str(encoded.with_name("other.npz"))
-                    clean(str(encoded.with_name("other.csv")), out, features=asked, quiet=True)
+                    clean(str(other), out, features=str(other.with_suffix(".npz")), quiet=True)
         else:
             break
     assert most > 5

@@ -266,8 +266,8 @@ def test_numbers_in_a_list_of_objects_are_columns() -> None:
     tables = [find_label_issues(pred_probs=probs, labels=y, return_scores=True) for y in columns]
     assert all((table["self_confidence"] == 0.89).all() for table in tables)
     assert all((table["given"] == given[table.index]).all() for table in tables)
+    gap = pd.Series([*given[1:], None], dtype="Int64")
     with pytest.raises(DrplError, match="labels"):
-        gap = pd.Series([*given[1:], None], dtype="Int64")
         find_label_issues(pred_probs=probs, labels=gap)
 
 

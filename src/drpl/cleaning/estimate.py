@@ -32,7 +32,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.stats import beta, truncnorm
 from torch import Tensor
 

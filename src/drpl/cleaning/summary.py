@@ -77,8 +77,9 @@ def _describe_classes(figures: dict[str, Any]) -> str:
 def _describe_class_rate(one: dict[str, Any]) -> str:
     """Between what shares of a class are wrong, where that is known."""
     rate = one.get("noise rate")
-    known = rate and rate["high"] < 1
-    return f", {rate['low']:.0%} to {rate['high']:.0%} wrong" if known else ""
+    if not rate or rate["high"] == 1:
+        return ""
+    return f", {rate['low']:.0%} to {rate['high']:.0%} wrong"
 
 
 def _describe_features(found: dict[str, Any] | None) -> list[str]:

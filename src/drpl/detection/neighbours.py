@@ -80,14 +80,14 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
         near[number, turn, : values.shape[1]] = others[at].int()
     products[near == torch.arange(len(unit))[:, None, None]] = -torch.inf  # not itself
     best, at = products.flatten(1).topk(count)
-    found = near.flatten(1).gather(1, at).long()
-    # Where lists are short, places stay empty: a zero there is no sample. Such rows meet all others.
+    names = near.flatten(1).gather(1, at).long()
+    # Where lists are short, places stay empty: a zero there is no sample. Such rows meet all.
     gaps = (best == -torch.inf).any(1).nonzero().flatten()
     for part in gaps.split(max(1, CELLS // len(unit))):
         table = unit[part] @ unit.T
         table[torch.arange(len(part)), part] = -torch.inf
-        best[part], found[part] = table.topk(count)
-    return best, found
+        best[part], names[part] = table.topk(count)
+    return best, names
 
 
 def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
