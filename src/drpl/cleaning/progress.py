@@ -47,7 +47,6 @@ class Overall(Display):
         self._steps = [Step(part, part, share * budget) for part, (_, share) in PARTS.items()]
         self._current, self._begun, self._detail = 0, self.started, ""
         self._planned = False
-        self._said: set[str] = set()  # notes
         self.remarks = 0
         self._done, self._first, self._farthest = 0.0, 0.0, 0.0  # shares: of the step, of all
         self._live = Live(self, console=self.console, refresh_per_second=REFRESH, transient=True)
@@ -69,14 +68,6 @@ class Overall(Display):
     def left(self) -> float:
         """Seconds of the budget that are left; at least 0."""
         return max(0.0, self.budget - self.elapsed)
-
-    def note(self, text: str) -> None:
-        """A sentence that the user should read, once: every seed has the same notes on the data."""
-        if text in self._said:
-            LOG.info(text)
-            return
-        self._said.add(text)
-        super().note(text)
 
     def remark(self, text: str) -> None:
         """Count what is said of a stage; a cleaning has many, and its summary says what matters."""
