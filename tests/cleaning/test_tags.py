@@ -192,6 +192,23 @@ def test_a_call_that_was_killed_while_it_wrote_is_finished_by_the_same(
     assert found.issues.equals(whole.issues)
 
 
+def test_labels_that_look_like_numbers_or_formulas_stay_texts(
+    encoded: Path, tmp_path: Path
+) -> None:
+    table = pd.read_csv(encoded, dtype=str, keep_default_na=False)
+    table["labels"] = table["labels"].str.replace("0", "007").str.replace("1", "=1")
+    table["shift"] = "05"
+    table.to_csv(encoded, index=False)
+    features = str(encoded.with_suffix(".npz"))
+    found = clean(str(encoded), tmp_path / "out", features=features, quiet=True)
+    assert isinstance(found, TagCleaning)
+    names = {"007", "=1", "2", "3", "4"}
+    assert set(found.issues["label"]) <= names == set(found.labels["label"])
+    assert {"007", "=1"} <= set(found.issues["label"])
+    assert {one for row in found.issues["labels"] for one in row.split(";") if one} <= names
+    assert set(found.issues["shift"]) == {"05"}
+
+
 def test_several_labels_and_other_commands(encoded: Path, tmp_path: Path) -> None:
     from drpl.analysis.doctor import examine
     from drpl.encoders.encode import write_features

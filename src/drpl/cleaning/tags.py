@@ -10,7 +10,8 @@ samples.csv, summary.md, report.html, data.json, which is written first and says
 and clean.json, which is written last.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,8 @@ from drpl.files import (
     lock_folder,
     make_printable,
     read_json,
+    unquote_formula,
+    unquote_formulas,
     write_atomic,
     write_json,
 )
@@ -57,7 +60,8 @@ class TagCleaning(Cleaning):
     @property
     def issues(self) -> pd.DataFrame:
         """`label-issues.csv`: entries that are probably wrong, the worst first."""
-        return pd.read_csv(self.folder / ISSUES, keep_default_na=False)
+        numbers = {"id": "int64", "p_wrong": float, "score": float}
+        return _read(self.folder / ISSUES, defaultdict(lambda: str, numbers))
 
     @property
     def worst(self) -> list[Suspect]:
@@ -71,7 +75,13 @@ class TagCleaning(Cleaning):
     @property
     def labels(self) -> pd.DataFrame:
         """`labels.csv`: a row for each label."""
-        return pd.read_csv(self.folder / LABELS, keep_default_na=False, dtype={"label": str})
+        return _read(self.folder / LABELS, {"label": str})
+
+
+def _read(path: Path, kinds: Mapping[str, Any]) -> pd.DataFrame:
+    """A table as it was before it was written: a label such as 007 or =1 is a text."""
+    table = pd.read_csv(path, keep_default_na=False, dtype=kinds).rename(columns=unquote_formula)
+    return unquote_formulas(table, [name for name in table if table[name].dtype.kind not in "biuf"])
 
 
 @dataclass(frozen=True)
