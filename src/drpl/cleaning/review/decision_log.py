@@ -300,10 +300,11 @@ def check_signature(who: str, path: Path) -> None:
 
 def is_log(path: Path) -> bool:
     """Whether a file begins as such a log does, or as a page without server saves it."""
-    if not path.is_file():
+    try:
+        with path.open("rb") as file:
+            head = file.readline(1000).decode("utf-8-sig", "replace")
+    except (OSError, ValueError):  # whoever reads it says why
         return False
-    with path.open("rb") as file:
-        head = file.readline(1000).decode("utf-8-sig", "replace")
     return tuple(head.rstrip().split(",")) in (Decision._fields, (*Decision._fields, IDENTITY))
 
 
