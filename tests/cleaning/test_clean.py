@@ -315,7 +315,38 @@ def test_repeats_train_with_other_seeds(tmp_path: Path) -> None:
     found = clean(data, tmp_path, repeats=3, quiet=True)
     assert sorted(path.name for path in (tmp_path / "repeats").iterdir()) == ["seed-2", "seed-3"]
     assert found.figures["repeats"] == 3
+    for label, one in enumerate(found.figures["classes"]):
+        if one["samples"] >= 50:
+            rate, real = one["noise rate"], (true != given)[given == label].mean()
+            assert rate["low"] <= real <= rate["high"] < 1
     assert found.rate.low <= (true != given).mean() <= found.rate.high
+
+
+def test_remarks_on_stages_are_logged_and_not_shown(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of three seeds with three stages each, every one has the same to say."""
+    caplog.set_level("INFO", "drpl")
+    data, _, _ = blobs(9, 400)
+    data = replace(data, notes=("a file was left out",))
+    plan_quickest(data, tmp_path)
+    monkeypatch.setattr(
+        "drpl.detection.split.note_scarce_classes", lambda *_: ["one class is rare"]
+    )
+    clean(data, tmp_path, repeats=3)
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note:")]
+    assert sum("a file was left out" in line for line in shown) == 1
+    stages = ("relabel: ", "detect: ", "pooled: ", "pooled-final: ")
+    logged = [one.message for one in caplog.records if one.message.startswith(stages)]
+    assert len(logged) >= 9
+    told = f"{len(logged)} remarks on stages are in the result.json of each run, not shown here"
+    about = [line for line in shown if "on stages" in line or "rare" in line]
+    assert about == [f"note: {told}"]
+    kept = json.loads((tmp_path / "result.json").read_text())["stages"]
+    assert "one class is rare" in kept[0]["notes"]
 
 
 def test_images_without_files_are_written_for_review(tmp_path: Path, tiny: DatasetSplits) -> None:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from drpl.cleaning.estimate import estimate_rate
+from drpl.cleaning.estimate import estimate_by_class, estimate_rate
 from drpl.detection.left_out import predict_left_out
 from drpl.detection.noise_model import NoiseModel
 
@@ -44,12 +44,70 @@ def test_noise_that_grows_with_doubt_is_more_than_is_seen_where_all_is_sure() ->
     assert found.low < 0.06 < found.value < real + 0.02
 
 
-def test_the_rate_of_some_samples_is_theirs() -> None:
-    model, wrong = make_model(0.1, 0.0, 2)
-    worse = wrong.nonzero().flatten()[:300]
-    others = (~wrong).nonzero().flatten()[:300]
-    assert estimate_rate(model, torch.cat([worse, others])).value > 0.3
-    assert estimate_rate(model, others).low == 0
+def draw_classes(
+    rates: list[float], spreads: list[float], seed: int, samples: int, into: int | None = None
+) -> tuple[NoiseModel, Tensor]:
+    """Leave-one-out predictions for classes that are wrong at a rate, and hard to tell, each.
+
+    Wrong labels are any other class, or the class `into`.
+    """
+    draws = torch.Generator().manual_seed(seed)
+    true = torch.randint(CLASSES, (samples,), generator=draws)
+    x = torch.randn(samples, CLASSES, generator=draws) * torch.tensor(spreads)[true, None]
+    x += 4 * torch.eye(CLASSES)[true]
+    wrong = torch.rand(samples, generator=draws) < torch.tensor(rates)[true]
+    step = torch.randint(1, CLASSES, (samples,), generator=draws)
+    other = (true + step) % CLASSES if into is None else torch.full_like(true, into)
+    labels = torch.where(wrong, other, true)
+    scores = predict_left_out(lambda index: x[index] - x.mean(0), labels, CLASSES).scores
+    return NoiseModel.fit(scores, labels), wrong
+
+
+@pytest.mark.parametrize("samples", [400, 2000])
+@pytest.mark.parametrize(
+    ("rates", "spreads"),
+    [
+        ([0.2] * 5, [1.0] * 5),
+        ([0.0, 0.0, 0.0, 0.0, 0.4], [1.0] * 5),
+        ([0.1] * 5, [1.0, 1.0, 1.0, 1.0, 4.0]),  # the surest of the last are of others
+    ],
+)
+def test_every_class_has_a_rate_that_holds(
+    rates: list[float], spreads: list[float], samples: int
+) -> None:
+    hits = 0
+    for seed in range(4):
+        model, wrong = draw_classes(rates, spreads, seed, samples)
+        found = estimate_by_class(model, model.posterior, 20)
+        assert len(found) == CLASSES
+        for label, rate in found.items():
+            real = float(wrong[model.labels == label].double().mean())
+            assert rate.low <= rate.value <= rate.high < 1
+            hits += rate.low <= real <= rate.high
+    assert hits >= 19  # of 20
+
+
+def test_the_rate_of_a_bad_class_is_its_own() -> None:
+    model, wrong = draw_classes([0.0, 0.1, 0.1, 0.1, 0.1], [1.0] * 5, 1, samples=4000, into=0)
+    found = estimate_by_class(model, model.posterior, 20)
+    first, *others = (found[label] for label in range(CLASSES))
+    real = float(wrong[model.labels == 0].double().mean())
+    assert 0.02 < first.low < real < first.high < real + 0.1
+    assert abs(first.value - real) < 0.05
+    assert all(rate.low == 0 and rate.high < 0.05 for rate in others)
+    assert set(estimate_by_class(model, model.posterior, 700)) < set(range(CLASSES))
+
+
+def test_a_class_that_is_named_without_a_reason_has_no_rate() -> None:
+    """Predictions know the first two classes, and guess between the others."""
+    draws = torch.Generator().manual_seed(1)
+    labels = torch.randint(4, (2000,), generator=draws)
+    scores = torch.randn(2000, 4, generator=draws)
+    scores[labels < 2] += 8 * torch.eye(4)[labels[labels < 2]]
+    scores[labels >= 2, 2] += 20  # always the third
+    found = estimate_by_class(NoiseModel.fit(scores, labels), torch.zeros(2000), 20)
+    assert found[0].high < 0.05
+    assert (found[3].low, found[3].high) == (0, 1)
 
 
 @pytest.mark.parametrize("samples", [4, 30])

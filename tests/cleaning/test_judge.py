@@ -84,6 +84,19 @@ def test_neighbours_are_trusted_samples_of_the_class_nearest_first() -> None:
         assert (true[chosen] == label).all()
 
 
+def test_no_sample_is_its_own_neighbour_in_a_small_class() -> None:
+    """Where fewer others are trusted than are named, the list is shorter."""
+    given = torch.tensor([0] * 3 + [1] * 30)
+    probs = torch.eye(2)[given] * 0.9 + 0.05
+    features = torch.nn.functional.normalize(torch.randn(33, 4, generator=rng("near")))
+    stages = probs[None].expand(3, -1, -1)
+    run = Judgement(given, stages.argmax(2), stages, features, torch.zeros(33), probs.log())
+    first = torch.tensor([0, 1, 2])
+    assert bool(run.trusted[first].all())
+    for i, ids in enumerate(run.find_near(first, given[first])):
+        assert sorted(map(int, ids.split())) == [k for k in range(3) if k != i]
+
+
 def test_probabilities_are_moved_to_the_rate_in_the_order_of_the_evidence() -> None:
     run, _ = judged(0.3, 0.1)
     moved = run.scale_posterior(0.25)

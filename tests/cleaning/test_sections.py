@@ -46,11 +46,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def describe(issues: pd.DataFrame) -> dict[str, object]:
     """The figures that go with them: one class is worse than the others."""
-    classes = [
+    classes: list[dict[str, object]] = [
         {"name": name, "samples": 333, "issues": 30 + 200 * (name == "Sandal"), "share": 0.09}
         for name in CLASSES
     ]
-    classes[CLASSES.index("Sandal")]["share"] = 0.7
+    rate = {"value": 0.71, "low": 0.643, "high": 0.787}
+    classes[CLASSES.index("Sandal")] |= {"share": 0.7, "noise rate": rate}
     return {
         "samples": SAMPLES,
         "issues": len(issues),
@@ -67,6 +68,12 @@ def describe(issues: pd.DataFrame) -> dict[str, object]:
 def page(folder: Path) -> Path:
     cleaned, figures = CleanedFolder.load(folder), describe(CleanedFolder.load(folder).issues)
     return write_report(cleaned, Result.load(folder), figures, np.eye(len(CLASSES)))
+
+
+def test_a_class_to_distrust_has_its_rate(page: Path) -> None:
+    text = re.sub("<[^>]*>", " ", page.read_text())
+    assert re.search(r"wrong, at least \(%\)\s+at most \(%\)\s+Sandal\s+333\s+230\s", text)
+    assert re.search(r"Sandal\s+333\s+230\s+70\.0\s+64\.3\s+78\.7\s", text)
 
 
 def test_it_is_small(page: Path) -> None:

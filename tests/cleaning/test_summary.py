@@ -28,6 +28,13 @@ def test_the_summary() -> None:
                  "dog as cat (25%)", "Classes to distrust: cat (160 of 500 doubted)",
                  "`drpl review`", "left out x.jpg"):  # fmt: skip
         assert part in text
+    cat, dog = figures["classes"]
+    rate = {"value": 0.33, "low": 0.27, "high": 0.4}
+    figures["classes"] = [cat | {"noise rate": rate}, dog]
+    known = "Classes to distrust: cat (160 of 500 doubted, 27% to 40% wrong)"
+    assert known in " ".join(describe_findings(figures))
+    figures["classes"] = [cat | {"noise rate": {"value": 0, "low": 0, "high": 1}}, dog]
+    assert "cat (160 of 500 doubted)" in " ".join(describe_findings(figures))
     assert "could be either" not in text
     assert "cat as dog" not in text
     figures["verdicts"] = {"mislabelled": 190, "outside": 0, "ambiguous": 0}

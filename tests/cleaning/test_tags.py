@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 import drpl
+from drpl import files
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.tags import TagCleaning, judge_tags
@@ -151,6 +152,61 @@ def test_clean_writes_a_table_for_each_label(encoded: Path, tmp_path: Path) -> N
     samples[["path", "suggested_labels"]].to_csv(encoded.with_name("new.csv"), index=False)
     asked_again = ReadOptions(several=True, label_column="suggested_labels")
     assert load(str(encoded.with_name("new.csv")), asked_again).train.tags is not None
+
+
+def test_a_call_that_was_killed_while_it_wrote_is_finished_by_the_same(
+    encoded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, out = str(encoded.with_suffix(".npz")), tmp_path / "out"
+    other = encoded.with_name("other.csv")
+    pd.read_csv(encoded, dtype=str)[:-1].to_csv(other, index=False)
+    vectors, _ = make_pairs(COUNT)
+    np.savez(other.with_suffix(".npz"), x=vectors[:-1].astype(np.float32))
+    written, real = 0, files.write_atomic
+
+    def write(path: Path, content: str | bytes) -> None:
+        nonlocal written
+        if path.parent == out:
+            written += 1
+            if written > most:
+                raise KeyboardInterrupt
+        real(path, content)
+
+    for module in ("drpl.files", "drpl.cleaning.tags", "drpl.cleaning.tag_report"):
+        monkeypatch.setattr(f"{module}.write_atomic", write)
+    for most in range(20):
+        written = 0
+        try:
+            found = clean(str(encoded), out, features=features, quiet=True)
+        except KeyboardInterrupt:
+            assert not (out / "clean.json").exists()
+            if most:  # it is the folder of these data, though nothing is finished
+                with pytest.raises(RunError, match="use another folder"):
+                    clean(str(other), out, features=str(other.with_suffix(".npz")), quiet=True)
+        else:
+            break
+    assert most > 5
+    monkeypatch.undo()
+    whole = clean(str(encoded), tmp_path / "whole", features=features, quiet=True)
+    assert found.figures == whole.figures
+    assert found.issues.equals(whole.issues)
+
+
+def test_labels_that_look_like_numbers_or_formulas_stay_texts(
+    encoded: Path, tmp_path: Path
+) -> None:
+    table = pd.read_csv(encoded, dtype=str, keep_default_na=False)
+    table["labels"] = table["labels"].str.replace("0", "007").str.replace("1", "=1")
+    table["shift"] = "05"
+    table.to_csv(encoded, index=False)
+    features = str(encoded.with_suffix(".npz"))
+    found = clean(str(encoded), tmp_path / "out", features=features, quiet=True)
+    assert isinstance(found, TagCleaning)
+    names = {"007", "=1", "2", "3", "4"}
+    assert set(found.issues["label"]) <= names == set(found.labels["label"])
+    assert {"007", "=1"} <= set(found.issues["label"])
+    assert {one for row in found.issues["labels"] for one in row.split(";") if one} <= names
+    assert set(found.issues["shift"]) == {"05"}
 
 
 def test_several_labels_and_other_commands(encoded: Path, tmp_path: Path) -> None:

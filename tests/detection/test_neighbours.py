@@ -7,7 +7,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from drpl.detection import neighbours
+from drpl.detection.consensus import find_voters, share_soft_labels, weigh_votes
 from drpl.detection.neighbours import find_nearest, find_pairs, vote_by_neighbours
+from drpl.errors import RunError
 
 
 def spread(count: int, width: int, seed: int = 0) -> torch.Tensor:
@@ -95,6 +97,37 @@ def test_lists_find_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     assert float((products - exact).abs().median()) < 1e-5
     both = [len({*a} & {*b}) for a, b in zip(near.tolist(), wanted.tolist(), strict=True)]
     assert sum(both) > 0.8 * wanted.numel()
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_short_lists_leave_no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few samples lie apart from a crowd, in lists that hold fewer than are wanted."""
+    few = torch.eye(40)[1:].repeat_interleave(3, 0)
+    vectors = torch.cat([torch.eye(40)[:1].repeat(2000, 1), few])
+    vectors = normalize(vectors + 0.01 * spread(len(vectors), 40))
+    exact, _ = find_nearest(vectors, 60)
+    monkeypatch.setattr(neighbours, "MOST", 50)
+    monkeypatch.setattr(neighbours, "PROBED", 1)
+    products, near = find_nearest(vectors, 60)
+    assert bool(products.isfinite().all())
+    assert not bool((near == torch.arange(len(vectors))[:, None]).any())
+    assert all(len(set(row)) == 60 for row in near.tolist())
+    assert float((products - exact).abs().median()) < 1e-5
+    # What is said of each neighbour is true of it.
+    assert torch.allclose(products, (vectors[:, None] * vectors[near]).sum(2), atol=1e-4)
+    labels = (torch.arange(len(vectors)) >= 2000).long()
+    distances, voters = find_voters(vectors, 2)
+    assert bool(weigh_votes(distances, voters, labels, 2).isfinite().all())
+
+
+def test_a_sample_alone_has_no_neighbours() -> None:
+    one = torch.ones(1, 3)
+    products, near = find_nearest(one, 5)
+    assert products.shape == near.shape == (1, 0)
+    assert vote_by_neighbours(one, torch.tensor([1]), 2, 5).tolist() == [[0, 0]]
+    assert share_soft_labels(one, torch.tensor([1]), 2).isfinite().all()
+    with pytest.raises(RunError, match="two neighbours"):
+        find_voters(torch.eye(2), 2)
 
 
 def test_nearest_of_many_are_taken_from_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,14 @@ def test_parts_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.Monk
             np.testing.assert_allclose(values, whole[name], rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.parametrize("kind", [">f4", "longdouble"])
+def test_other_orders_of_bytes_and_precisions(kind: str) -> None:
+    probs, labels, _ = draw(500)
+    wanted, found = (judge_probabilities(one, labels) for one in (probs, probs.astype(kind)))
+    assert np.array_equal(found.label_noise, wanted.label_noise)
+    assert np.array_equal(found.other, wanted.other)
+
+
 def test_the_other_class_is_never_the_given_one() -> None:
     probs, labels, _ = draw()
     found = judge_probabilities(probs, labels)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -90,9 +91,36 @@ def test_it_is_what_drpl_train_does_and_leaves_nothing_behind(
     table = find_label_issues(x, given, settings=SHORT, random_state=5, return_scores=True)
     assert table.columns.tolist() == ["given", "suggested", "label_noise", "flagged"]
     assert len(table) == 150
-    assert set(table.index[table["flagged"]]) == set(issues)
+    assert table.index[table["flagged"]].tolist() == issues.tolist()
     assert table["label_noise"].is_monotonic_decreasing
     assert (table["given"] == given[table.index]).all()
+
+
+def test_labels_that_are_equally_doubtful_are_in_one_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many losses are so high that each is wrong with probability 1: the higher comes first."""
+
+    def judge(self: Any, samples: Any, y: Any, goal: Any) -> Any:
+        judged = {
+            "loss": np.array([1.0, 9.0, 0.1, 8.0, 9.5]),
+            "p_noisy": np.array([0.4, 1.0, 0.4, 1.0, 1.0]),
+            "flagged": np.array([False, True, True, True, True]),
+            "suggested": np.array([1, 1, 0, 0, 1]),
+        }
+        self.classes_ = np.unique(y)
+        return self._keep(judged)
+
+    monkeypatch.setattr(DRPLClassifier, "_fit", judge)
+    x, y = np.zeros((5, 2)), np.array(["b", "a", "b", "a", "b"])
+    table = find_label_issues(x, y, return_scores=True)
+    assert table.index.tolist() == [4, 1, 3, 0, 2]
+    assert table["given"].tolist() == ["b", "a", "a", "b", "b"]
+    assert table["suggested"].tolist() == ["b", "b", "a", "b", "a"]
+    assert find_label_issues(x, y).tolist() == [4, 1, 3, 2]
+    assert table.index[table["flagged"]].tolist() == [4, 1, 3, 2]
+    column = find_label_issues(x, y[:, None], return_scores=True)
+    assert column.equals(table)
 
 
 def test_the_seed_decides() -> None:
@@ -229,6 +257,20 @@ def test_probabilities_that_one_has() -> None:
     assert (named["suggested"] == names[table["suggested"]]).all()
 
 
+def test_numbers_in_a_list_of_objects_are_columns() -> None:
+    """As those of a column of pandas with gaps: in the alphabet 10 comes before 2."""
+    given = np.arange(240) % 12
+    probs = np.full((240, 12), 0.01)
+    probs[np.arange(240), given] = 0.89
+    columns = (given.astype(object), pd.Series(given, dtype="Int64"), given.tolist())
+    tables = [find_label_issues(pred_probs=probs, labels=y, return_scores=True) for y in columns]
+    assert all((table["self_confidence"] == 0.89).all() for table in tables)
+    assert all((table["given"] == given[table.index]).all() for table in tables)
+    gap = pd.Series([*given[1:], None], dtype="Int64")
+    with pytest.raises(DrplError, match="labels"):
+        find_label_issues(pred_probs=probs, labels=gap)
+
+
 @pytest.mark.parametrize("score", ["self_confidence", "normalized_margin"])
 def test_probabilities_are_ranked_as_cleanlab_ranks_them(score: Any) -> None:
     from cleanlab.rank import get_label_quality_scores
@@ -252,11 +294,15 @@ def test_arguments_that_do_not_go_together() -> None:
         {"pred_probs": probs},
         {"pred_probs": probs, "X": x, "labels": given},
         {"X": x, "labels": given},
+        {"X": x, "y": given, "labels": given},
+        {"pred_probs": probs, "y": given, "labels": given},
     ):
         with pytest.raises(DrplError, match="give samples X with labels y, or pred_probs"):
             find_label_issues(**wrong)
     with pytest.raises(DrplError, match="did you mean 'self_confidence'"):
         find_label_issues(pred_probs=probs, labels=given, rank_by="confidence")  # type: ignore[arg-type]
+    with pytest.raises(DrplError, match="rank_by='self_confidence' is for pred_probs"):
+        find_label_issues(x, given, rank_by="self_confidence")
     with pytest.raises(DrplError, match=r"from 0 to 2, got 1\.\.3"):
         find_label_issues(pred_probs=probs, labels=given + 1)
     with pytest.raises(DrplError, match="2 names for 3 columns"):

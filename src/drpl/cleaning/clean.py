@@ -178,6 +178,9 @@ def _clean(
     with lock_folder(folder):
         choice = _choose(data, folder, options, asked, about, display)
         runs = list(_train(choice, folder, asked, display))
+        if count := display.remarks:
+            what = "1 remark on a stage is" if count == 1 else f"{count} remarks on stages are"
+            display.note(f"{what} in the result.json of each run, not shown here")
         source = data if isinstance(data, str) else choice.data.name
         return _write_results(folder, source, choice, runs, asked.seed, display)
 

@@ -19,13 +19,19 @@ is taken. Noise that is the same everywhere has no slope: the slope b is multipl
 1 - (s / b)^2, s being its standard error, or by 0 if that is less, so that chance claims none. The
 estimate is the mean of a normal distribution with that mean and its standard error, cut off at the
 two ends: a few hundred samples that show no noise do not prove that there is none.
+
+**Of one class.** The samples that are given a label are chosen by it, and where the class is hard
+to tell, the surest of them are those that belong elsewhere: their share says nothing of the others.
+So *at least* counts, among all samples of the class, those that are contradicted and among the SURE
+share of the whole set, less the same errors; *at most* is as above; the likely value is the mean of
+what is known of each label. Predictions must name the class more often where it is given than where
+it is not, by CERTAIN standard errors, or nothing is known.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.stats import beta, truncnorm
 from torch import Tensor
 
@@ -53,15 +59,12 @@ class Rate:
 UNKNOWN = Rate(0.0, 0.0, 1.0)  # where predictions say nothing of the labels
 
 
-def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
-    """The share of wrong labels among all samples, or among some of them."""
-    every = torch.arange(len(model.labels)) if index is None else index
-    scores, labels = model.scores[every], model.labels[every]
-    contradicted = (scores.argmax(1) != labels).double()
-    error = 1 - model.probs[every].amax(1)
-    if not _tells_more_than_chance(contradicted, labels):
+def estimate_rate(model: NoiseModel) -> Rate:
+    """The share of wrong labels."""
+    contradicted, error = _contradict(model)
+    if not _tells_more_than_chance(contradicted, model.labels):
         return UNKNOWN
-    doubt = rank_doubt(scores)
+    doubt = rank_doubt(model.scores)
     sure = doubt <= SURE
     low = _bound(contradicted[sure], TAIL) - float(error[sure].mean()) - SLIPS
     high = _bound(contradicted, 1 - TAIL)
@@ -70,6 +73,45 @@ def estimate_rate(model: NoiseModel, index: Tensor | None = None) -> Rate:
     ends = ((end - mean) / spread for end in (low, high))
     value = float(truncnorm.mean(*ends, mean, spread))
     return Rate(min(max(value, low), high), low, high)
+
+
+def estimate_by_class(model: NoiseModel, p_noisy: Tensor, fewest: int) -> dict[int, Rate]:
+    """The share of wrong labels in each class that has as many samples, by its number.
+
+    `p_noisy` is how probably each label is wrong. [N]
+    """
+    contradicted, error = _contradict(model)
+    sure = (rank_doubt(model.scores) <= SURE).double()
+    named = model.scores.argmax(1)
+    rates = {}
+    for label, count in enumerate(model.labels.bincount().tolist()):
+        if count < max(1, fewest):
+            continue
+        mine = model.labels == label
+        if not _is_named_for_a_reason(named == label, mine):
+            rates[label] = UNKNOWN
+            continue
+        slips = float((sure * (error + SLIPS))[mine].mean())
+        high = _bound(contradicted[mine], 1 - TAIL)
+        low = max(0.0, min(_bound((sure * contradicted)[mine], TAIL) - slips, high))
+        rates[label] = Rate(min(max(float(p_noisy[mine].mean()), low), high), low, high)
+    return rates
+
+
+def _contradict(model: NoiseModel) -> tuple[Tensor, Tensor]:
+    """Which labels are contradicted, and how probably each prediction errs. Both [N]"""
+    contradicted = (model.scores.argmax(1) != model.labels).double()
+    return contradicted, 1 - model.probs.amax(1)
+
+
+def _is_named_for_a_reason(named: Tensor, given: Tensor) -> bool:
+    """Whether a class is predicted more often where it is the given label. Both [N] bool"""
+    here, there, every = (named[part].double() for part in (given, ~given, slice(None)))
+    if not len(there):
+        return False
+    share = float(every.mean())
+    error = math.sqrt(share * (1 - share) * (1 / len(here) + 1 / len(there)))
+    return float(here.mean() - there.mean()) > CERTAIN * error
 
 
 def _tells_more_than_chance(contradicted: Tensor, labels: Tensor) -> bool:
@@ -82,6 +124,8 @@ def _tells_more_than_chance(contradicted: Tensor, labels: Tensor) -> bool:
 def _bound(hits: Tensor, quantile: float) -> float:
     """An end of Jeffreys' interval for the probability of a hit."""
     count, total = float(hits.sum()), len(hits)
+    if not count and quantile < 0.5:
+        return 0.0  # where nothing was hit, nothing may be
     return float(beta.ppf(quantile, count + 0.5, total - count + 0.5))
 
 

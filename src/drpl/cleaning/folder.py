@@ -169,6 +169,11 @@ class CleanedFolder:
         """Tells the cleaned data of one run from those of others."""
         return digest((self.folder / "samples.csv").read_bytes())
 
+    @cached_property
+    def identity(self) -> str:
+        """Tells these images with their given labels from others, whatever was found of them."""
+        return digest(format_csv(self.samples[["path", "given_label"]].itertuples()).encode())
+
     def image(self, number: int) -> Path | None:
         """The file of an image by its id; None if there is no such image, or it has no file.
 
@@ -273,8 +278,12 @@ def write_about(
     columns: Iterable[str] = (),
     read: Mapping[str, Any] | None = None,
     several: bool = False,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write `data.json`: what was cleaned, where its files are, its classes, how it was read."""
+    """Write `data.json`: what was cleaned, where its files are, its classes, how it was read.
+
+    `data` tells these data from all others, where no plan.json does.
+    """
     place = str(root.resolve()) if root else None
     about: dict[str, Any] = {"source": source, "root": place, "classes": list(classes)}
     if columns := list(columns):
@@ -283,6 +292,8 @@ def write_about(
         about["read"] = dict(read)
     if several:
         about["several"] = True  # labels an image
+    if data:
+        about["data"] = dict(data)
     write_json(folder / "data.json", about)
 
 

@@ -184,9 +184,9 @@ class Judgement:
             for part in rows.split(CHUNK):
                 near = self.features[index[part]] @ self.features[pool].T
                 near[index[part][:, None] == pool] = -torch.inf  # not itself
-                best = pool[near.topk(min(SHOWN, len(pool))).indices]
-                for row, ids in zip(part.tolist(), best.tolist(), strict=True):
-                    near_ids[row] = " ".join(map(str, ids))
+                values, at = near.topk(min(SHOWN, len(pool)))
+                for row, found, ids in zip(part.tolist(), values, pool[at], strict=True):
+                    near_ids[row] = " ".join(map(str, ids[found > -torch.inf].tolist()))
         return near_ids
 
 

@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from drpl.runs.display import Display, ProgressLine, duration
+from drpl.runs.display import LOG, Display, ProgressLine, duration
 
 READ, ENCODE, PLAN, TRAIN, WRITE = "read", "encode", "plan", "train", "write"
 PARTS = {  # what each is called while it lasts, and its share of the budget until it is planned
@@ -47,6 +47,7 @@ class Overall(Display):
         self._steps = [Step(part, part, share * budget) for part, (_, share) in PARTS.items()]
         self._current, self._begun, self._detail = 0, self.started, ""
         self._planned = False
+        self.remarks = 0
         self._done, self._first, self._farthest = 0.0, 0.0, 0.0  # shares: of the step, of all
         self._live = Live(self, console=self.console, refresh_per_second=REFRESH, transient=True)
 
@@ -67,6 +68,11 @@ class Overall(Display):
     def left(self) -> float:
         """Seconds of the budget that are left; at least 0."""
         return max(0.0, self.budget - self.elapsed)
+
+    def remark(self, text: str) -> None:
+        """Count what is said of a stage; a cleaning has many, and its summary says what matters."""
+        LOG.info(text)
+        self.remarks += 1
 
     def forecast(self, part: str, steps: Sequence[Step]) -> None:
         """Replace what is known of a part that is ahead."""

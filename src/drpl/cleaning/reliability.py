@@ -45,7 +45,7 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
     """Text and figures, where there is a truth or a review to hold probabilities against."""
     truth = read_truth(cleaned)
     if truth is None and len(decisions) < ENOUGH:
-        return "<p>Not known yet: that takes forty decisions with <code>drpl review</code>.</p>"
+        return f"<p>Not known yet: that takes {ENOUGH} decisions with <code>drpl review</code>.</p>"
     forecaster = Forecaster(cleaned)
     decided = forecaster.find_wrong(decisions)
     wrong = decided if truth is None else truth

@@ -33,6 +33,7 @@ from drpl.runs.folder import Result
 WORST = 24  # images that are shown
 SIDE = 160  # pixels of these
 PAIRS = 10
+WRONG = ("wrong, at least (%)", "at most (%)")
 
 
 def write_report(
@@ -137,6 +138,7 @@ def _list_distrusted(figures: dict[str, Any]) -> str:
             _read(figures, f"classes.{k}.samples"),
             _read(figures, f"classes.{k}.issues"),
             _read(figures, f"classes.{k}.share", percent=True),
+            *(_read_class_rate(figures, k, end) for end in ("low", "high")),
         )
         for k in find_distrusted(figures)
     ]
@@ -151,7 +153,7 @@ def _list_distrusted(figures: dict[str, Any]) -> str:
     ]
     return str(
         (
-            _tabulate(("class", "labels", "doubted", "doubted (%)"), classes)
+            _tabulate(("class", "labels", "doubted", "doubted (%)", *WRONG), classes)
             if classes
             else Markup("<p>No class is much worse than the others.</p>")
         )
@@ -162,6 +164,14 @@ def _list_distrusted(figures: dict[str, Any]) -> str:
             else Markup("<p>No class is often called by another's name.</p>")
         )
     )
+
+
+def _read_class_rate(figures: dict[str, Any], number: int, end: str) -> Number | str:
+    """An end of the share of wrong labels in a class, where it is known."""
+    rate = figures["classes"][number].get("noise rate")
+    if not rate or rate["high"] == 1:
+        return "unknown"
+    return _read(figures, f"classes.{number}.noise rate.{end}", percent=True)
 
 
 def _list_next_steps(cleaned: CleanedFolder) -> str:

@@ -67,8 +67,19 @@ def _describe_classes(figures: dict[str, Any]) -> str:
     worst = [figures["classes"][k] for k in find_distrusted(figures)]
     if not worst:
         return "No class is much worse than the others."
-    shares = [f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted)" for c in worst]
+    shares = [
+        f"{c['name']} ({c['issues']:,} of {c['samples']:,} doubted{_describe_class_rate(c)})"
+        for c in worst
+    ]
     return f"Classes to distrust: {'; '.join(shares)}."
+
+
+def _describe_class_rate(one: dict[str, Any]) -> str:
+    """Between what shares of a class are wrong, where that is known."""
+    rate = one.get("noise rate")
+    if not rate or rate["high"] == 1:
+        return ""
+    return f", {rate['low']:.0%} to {rate['high']:.0%} wrong"
 
 
 def _describe_features(found: dict[str, Any] | None) -> list[str]:

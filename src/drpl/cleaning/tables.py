@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from drpl.cleaning.estimate import estimate_rate
+from drpl.cleaning.estimate import UNKNOWN, estimate_by_class
 from drpl.cleaning.judge import Judgement
 from drpl.data.dataset import Dataset, select_columns
 from drpl.data.decoding import to_picture
@@ -26,7 +26,7 @@ from drpl.runs.folder import Result, write_samples
 from drpl.runs.records import ResultRecord
 
 PAIRS = 10  # confusions that are kept
-ENOUGH = 200  # samples of a class that its noise rate is estimated from
+ENOUGH = 50  # samples of a class that its noise rate is estimated from
 
 
 def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
@@ -120,12 +120,14 @@ def count_by_class(train: Dataset, run: Judgement) -> list[dict[str, Any]]:
     """For each class, how many samples are called so, how many of these labels are doubted, and
     the share of wrong ones where there are enough samples to say so."""
     rows = []
+    rates = {} if run.unsure else estimate_by_class(run.noise, run.p_noisy, ENOUGH)
     for label, name in enumerate(train.classes):
         index = (train.labels == label).nonzero().flatten()
         count, wrong = len(index), int(run.issues[index].sum())
-        row = {"name": name, "samples": count, "issues": wrong, "share": wrong / count}
-        if count >= ENOUGH and not run.unsure:
-            row["noise rate"] = asdict(estimate_rate(run.noise, index))
+        share = wrong / max(1, count)
+        row: dict[str, Any] = {"name": name, "samples": count, "issues": wrong, "share": share}
+        if label in rates:
+            row["noise rate"] = asdict(UNKNOWN if run.rate == UNKNOWN else rates[label])
         rows.append(row)
     return rows
 

@@ -6,10 +6,12 @@
 
 An entry is an image and a label, which it has or has not. Both can be wrong: the label should not
 be there, or it is missing. The folder has label-issues.csv, labels.csv (a row for each label),
-samples.csv, summary.md, report.html, and clean.json, which is written last.
+samples.csv, summary.md, report.html, data.json, which is written first and says what data it is of,
+and clean.json, which is written last.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +39,8 @@ from drpl.files import (
     lock_folder,
     make_printable,
     read_json,
+    unquote_formula,
+    unquote_formulas,
     write_atomic,
     write_json,
 )
@@ -56,7 +60,8 @@ class TagCleaning(Cleaning):
     @property
     def issues(self) -> pd.DataFrame:
         """`label-issues.csv`: entries that are probably wrong, the worst first."""
-        return pd.read_csv(self.folder / ISSUES, keep_default_na=False)
+        numbers = {"id": "int64", "p_wrong": float, "score": float}
+        return _read(self.folder / ISSUES, defaultdict(lambda: str, numbers))
 
     @property
     def worst(self) -> list[Suspect]:
@@ -70,7 +75,13 @@ class TagCleaning(Cleaning):
     @property
     def labels(self) -> pd.DataFrame:
         """`labels.csv`: a row for each label."""
-        return pd.read_csv(self.folder / LABELS, keep_default_na=False, dtype={"label": str})
+        return _read(self.folder / LABELS, {"label": str})
+
+
+def _read(path: Path, kinds: Mapping[str, Any]) -> pd.DataFrame:
+    """A table as it was before it was written: a label such as 007 or =1 is a text."""
+    table = pd.read_csv(path, keep_default_na=False, dtype=kinds).rename(columns=unquote_formula)
+    return unquote_formulas(table, [name for name in table if table[name].dtype.kind not in "biuf"])
 
 
 @dataclass(frozen=True)
@@ -118,8 +129,7 @@ def clean_tags(
     """Find the wrong entries of a data set, and write them to a folder."""
     if (folder / "clean.json").exists():
         return TagCleaning(folder, read_json(folder / "clean.json"))
-    if (folder / "data.json").exists():
-        raise RunError(f"{folder} holds something else; use another folder")
+    _check_unfinished(folder, about)
     with lock_folder(folder):
         options = replace(options, progress=display.follow("encode"))
         encoded = _encode(data, features, options)
@@ -128,6 +138,14 @@ def clean_tags(
             raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")
         source = data if isinstance(data, str) else encoded.name
         return _write_results(folder, source, encoded, about)
+
+
+def _check_unfinished(folder: Path, about: dict[str, Any]) -> None:
+    """Raise if a folder without clean.json is no earlier call's for the same data."""
+    if (folder / "data.json").exists():
+        kept = read_json(folder / "data.json")
+        if not kept.get("several") or kept.get("data", about) != about:
+            raise RunError(f"{folder} holds something else; use another folder")
 
 
 def _encode(data: AnyData, features: str, options: ReadOptions) -> DatasetSplits:
@@ -149,6 +167,9 @@ def _write_results(
 ) -> TagCleaning:
     """All tables and texts; last `clean.json`: its presence means that all is there."""
     train, found = data.train, judge_tags(data)
+    root = data.root if train.paths else None
+    columns = train.columns
+    write_about(folder, source, root, train.classes, columns=columns, several=True, data=about)
     issues, labels = build_issues(found, train), build_labels(found, train)
     notes = list(data.notes)
     if unjudged := [
@@ -174,8 +195,6 @@ def _write_results(
     write_atomic(folder / ISSUES, format_table(issues))
     write_atomic(folder / LABELS, format_table(labels))
     write_atomic(folder / "samples.csv", format_table(build_samples(found, train)))
-    root = data.root if train.paths else None
-    write_about(folder, source, root, train.classes, columns=train.columns, several=True)
     write_atomic(folder / "summary.md", summarize(figures, folder))
     write_report(folder / "report.html", source, figures, issues, train)
     write_json(folder / "clean.json", figures)

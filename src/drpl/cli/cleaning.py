@@ -144,7 +144,6 @@ def review(
     from drpl.cleaning.review.decision_log import (
         MODEL,
         ActiveDecisions,
-        DecisionLog,
         read_decisions,
     )
     from drpl.cleaning.review.page import write_page
@@ -174,9 +173,7 @@ def review(
     elif take:
         from drpl.cleaning.exchange.exchange import take_in
 
-        with DecisionLog(cleaned) as log:
-            taken = take_in(log, take, name)
-            _update_report(log)
+        taken = take_in(cleaned, take, name)
         old = f"; {taken.old} were there already" if taken.old else ""
         lines.append(f"took in {taken.new} decisions{old}")
         lines += [f"note: {note}" for note in taken.notes]

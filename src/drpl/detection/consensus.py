@@ -35,6 +35,8 @@ def choose_count(most: int, samples: int, classes: int) -> int:
 
 def find_voters(vectors: Tensor, classes: int) -> tuple[Tensor, Tensor]:
     """Cosine distances of SimiFeat's voters other than the sample, and who they are. [N, k] each"""
+    if len(vectors) < 3:
+        raise RunError(f"SimiFeat asks two neighbours of each sample, and there are {len(vectors)}")
     count = choose_count(VOTERS - 1, len(vectors), classes)
     products, near = find_nearest(normalize(vectors.float()), count)
     return 1 - products, near
@@ -63,7 +65,7 @@ def _share(labels: Tensor, near: Tensor, classes: int) -> Tensor:
     """The share of each label among the neighbours. [N, C]"""
     shares = torch.zeros(len(near), classes, device=near.device)
     ones = torch.ones(near.shape, device=near.device)
-    return shares.scatter_add_(1, labels.to(near.device)[near], ones) / near.shape[1]
+    return shares.scatter_add_(1, labels.to(near.device)[near], ones) / max(1, near.shape[1])
 
 
 def measure_disagreement(soft: Tensor, labels: Tensor) -> Tensor:

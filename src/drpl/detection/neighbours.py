@@ -25,6 +25,7 @@ EXACT = 200_000  # samples among which all pairs are looked at
 WIDTH = 128  # components that long vectors are compared in first
 FITTED = 4096  # samples that components are found by
 ROWS, COLUMNS = 512, 4096  # of a table of products: what fits into caches
+CELLS = 2**26  # products that are kept at once, where rows are compared with all others
 DENSE = 0.02  # share of a table from which on a whole product costs less than single pairs
 SLACK = 1e-3  # of cosines, for rounding
 PROBED = 8  # lists that a row is compared with, of as many as the root of the samples
@@ -34,19 +35,20 @@ LEARNT = 40, 10  # samples of each list, and rounds of k-means, by which their c
 def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int) -> Tensor:
     """The share of each label among the nearest others of every sample, by cosine. [N, C]"""
     _, near = find_nearest(normalize(vectors.float()), count)
-    return one_hot(labels, classes).float()[near].mean(1)
+    return one_hot(labels, classes).float()[near].sum(1) / max(1, near.shape[1])
 
 
 def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Products with, and numbers of, the nearest others of every row [N, D]. Both [N, count]
 
-    There are fewer in small sets. Of more than `MOST` rows, on GPUs more than `EXACT`, most are
-    found in lists, by their main components; without faiss `MOST` rows, drawn at random, are
-    compared with. What is found lies where the rows do.
+    There are fewer in small sets, but as many for each row, and all of them are others. Of more
+    than `MOST` rows, on GPUs more than `EXACT`, most are found in lists, by their main components;
+    without faiss `MOST` rows, drawn at random, are compared with. What is found lies where the rows
+    do.
     """
-    device = unit.device
+    device, count = unit.device, max(0, min(count, len(unit) - 1))
     if len(unit) <= (MOST if device.type == "cpu" else EXACT):
-        return _find_nearest_of_all(unit.float(), max(1, min(count, len(unit) - 1)))
+        return _find_nearest_of_all(unit.float(), count)
     products, near = _find_most_nearest(shorten(unit.cpu())[:, :-1], count)
     return products.to(device), near.to(device)
 
@@ -69,6 +71,7 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Most of the nearest others of every row, those in the nearest lists; as `find_nearest`."""
     import faiss
 
+    count = max(0, min(count, len(unit) - 1))
     shape, rows = (len(unit), PROBED, count + 1), unit.numpy()
     products, near = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.int32)
     for number, turn, others in _walk_lists(unit, unit):
@@ -83,7 +86,14 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
         near[number, turn, : values.shape[1]] = others[at].int()
     products[near == torch.arange(len(unit))[:, None, None]] = -torch.inf  # not itself
     best, at = products.flatten(1).topk(count)
-    return best, near.flatten(1).gather(1, at).long()
+    names = near.flatten(1).gather(1, at).long()
+    # Where lists are short, places stay empty: a zero there is no sample. Such rows meet all.
+    gaps = (best == -torch.inf).any(1).nonzero().flatten()
+    for part in gaps.split(max(1, CELLS // len(unit))):
+        table = unit[part] @ unit.T
+        table[torch.arange(len(part)), part] = -torch.inf
+        best[part], names[part] = table.topk(count)
+    return best, names
 
 
 def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -113,4 +113,5 @@ def _forget(file: mmap) -> None:
 
 
 def _take_log(part: Array) -> Tensor:
-    return torch.from_numpy(part).double().clamp(min=LEAST).log()
+    # Files may have the other order of bytes, or more precision than there are tensors of.
+    return torch.from_numpy(part.astype(np.float64)).clamp(min=LEAST).log()

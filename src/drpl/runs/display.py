@@ -45,6 +45,10 @@ class Display(AbstractContextManager["Display"]):
         whole = not self.console.is_terminal
         self.console.print(f"note: {make_printable(text)}", soft_wrap=whole, markup=False)
 
+    def remark(self, text: str) -> None:
+        """A sentence on one stage of a run, which the run's folder keeps, too."""
+        self.note(text)
+
     def notes(self, texts: Sequence[str]) -> None:
         """The first few of what was noted about the data."""
         for text in texts[:SHOWN]:

@@ -149,7 +149,7 @@ class FolderDriver:
             if isinstance(record, Split):
                 write_json(self._folder / kind / f"{record.stage}.json", record.to_record())
                 for note in record.notes:
-                    self._display.note(f"{record.stage}: {note}")
+                    self._display.remark(f"{record.stage}: {note}")
         barrier()
 
     def _look(

@@ -96,9 +96,13 @@ class DRPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             execute(experiment, Execution(place, self.device, save_every=inf, quiet=quiet))
             self.model_ = model.load(place)
             judged = read_arrays(place / "samples.npz")
-        worst_first = np.lexsort((-judged["loss"], -judged["p_noisy"]))
+        return self._keep(judged)
+
+    def _keep(self, judged: Mapping[str, Array]) -> Self:
+        """What is known of each sample, from the table of a run."""
+        self._worst_first = np.lexsort((-judged["loss"], -judged["p_noisy"]))
         self.label_noise_ = judged["p_noisy"]
-        self.suspicious_ = worst_first[judged["flagged"][worst_first]]
+        self.suspicious_ = self._worst_first[judged["flagged"][self._worst_first]]
         self.suggested_ = self.classes_[judged["suggested"]]
         return self
 
@@ -149,8 +153,8 @@ def find_label_issues(
 ) -> Any:
     """The indices of the samples whose label is probably wrong, worst first.
 
-    With `return_scores` a table of all samples instead, worst first: the index, the given and the
-    suggested label, the probability that the given one is wrong, and whether it is called so.
+    With `return_scores` a table of all samples instead, in the same order: the index, the given and
+    the suggested label, the probability that the given one is wrong, and whether it is called so.
 
     Either networks are trained on samples `X` with labels `y`; the other arguments are then those
     of `DRPLClassifier`, and the final model is not trained. Or `labels` are judged by `pred_probs`
@@ -160,19 +164,24 @@ def find_label_issues(
     names in whose alphabetical order the columns are. The table then also has the self-confidence
     and the normalised margin of each label, and `rank_by` may name one of these for the order.
     """
-    if (X is None or y is None) if pred_probs is None else (labels is None or X is not None):
+    given = tuple(one is not None for one in (X, y, pred_probs, labels))
+    if given not in ((True, True, False, False), (False, False, True, True)):
         raise ConfigError("give samples X with labels y, or pred_probs with labels")
     if pred_probs is not None and labels is not None:
         table = rank_by_probabilities(pred_probs, labels, rank_by)
         return table if return_scores else table.index[table.flagged].to_numpy()
+    if rank_by != "label_noise":
+        raise ConfigError(
+            f"rank_by={rank_by!r} is for pred_probs; trained networks order by label_noise"
+        )
     judge = DRPLClassifier(method, preset=preset, settings=settings, random_state=random_state)
     judge.set_params(features=features, device=device, verbose=verbose)._fit(X, y, "detect")
     if not return_scores:
         return judge.suspicious_
-    table = pd.DataFrame({"given": np.asarray(y), "suggested": judge.suggested_})
+    table = pd.DataFrame({"given": np.ravel(np.asarray(y)), "suggested": judge.suggested_})
     table["label_noise"] = judge.label_noise_
     table["flagged"] = table.index.isin(judge.suspicious_)
-    return table.sort_values("label_noise", ascending=False, kind="stable")
+    return table.iloc[judge._worst_first]
 
 
 def _are_images(samples: Any) -> bool:

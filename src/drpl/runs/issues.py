@@ -26,6 +26,8 @@ def match_labels(labels: ArrayLike, classes: int) -> tuple[Tensor, Array]:
     Numbers are columns themselves; the columns of names are in the order of the alphabet.
     """
     values = np.asarray(labels)
+    if values.dtype == object and all(isinstance(value, int | np.integer) for value in values.flat):
+        values = np.asarray(values.tolist())  # or 10 would come before 2, as a name does
     numbers, names = to_labels(values, None)
     if values.dtype.kind in "iubf":
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < classes:

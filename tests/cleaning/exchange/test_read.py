@@ -227,6 +227,28 @@ def test_places_without_labels(made: Made, tmp_path: Path, mistake: Mistake) -> 
     assert "no such file" in mistake(*words, tmp_path / "none.json")
 
 
+def test_a_file_that_may_not_be_read(
+    made: Made, monkeypatch: pytest.MonkeyPatch, mistake: Mistake
+) -> None:
+    file = Path("decisions.csv")
+    file.write_text("time,who,id,action,label,why\n")
+    real_open, real_read = Path.open, Path.read_bytes
+
+    def refuse(real: Any) -> Any:
+        def act(self: Path, *arguments: Any, **more: Any) -> Any:
+            if self == file:
+                raise PermissionError(13, "Permission denied")
+            return real(self, *arguments, **more)
+
+        return act
+
+    monkeypatch.setattr(Path, "open", refuse(real_open))
+    monkeypatch.setattr(Path, "read_bytes", refuse(real_read))
+    said = mistake("review", made.folder, "--import", file)
+    assert "cannot read decisions.csv" in said
+    assert "Permission denied" in said
+
+
 def test_what_does_not_fit_is_said(made: Made, command: Command) -> None:
     paths = made.samples["path"]
     Path("labels.csv").write_text(

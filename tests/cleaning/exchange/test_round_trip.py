@@ -13,6 +13,7 @@ from drpl.cleaning.review.decision_log import read_decisions
 from drpl.registry import FORMATS
 from tests.cleaning.exchange.conftest import Decided, hold
 from tests.cleaning.test_apply import decide
+from tests.cli.test_cli import Mistake
 from tests.conftest import Command
 from tests.support.cleaned import CLASSES, add_found, make, rows, write_run
 
@@ -224,3 +225,56 @@ def test_where_nothing_is_written(
     (tmp_path / "hf" / "train" / "mine.png").write_text("mine")
     assert "was not put there" in mistake(*words, "huggingface", "-o", tmp_path / "hf")
     assert not (made.folder / "decisions.csv").exists()
+
+
+def write_two(where: Path, paths: list[str]) -> tuple[Path, Path]:
+    """Two folders whose images have the same names, or numbers, and other labels; the first is
+    decided."""
+    count = len(paths)
+    truth = [k % 4 for k in range(count)]
+    for name, shift in (("first", 0), ("second", 1)):
+        given = [(t + shift + (k % 3 == 0)) % 4 for k, t in enumerate(truth)]
+        write_run(where / name, paths, given, [(t + shift) % 4 for t in truth])
+        root = where / "photos" if paths[0] else None
+        write_about(where / name, "data", root, CLASSES)
+    for path in filter(None, paths):
+        (where / "photos").mkdir(exist_ok=True)
+        (where / "photos" / path).write_bytes(b"")
+    numbers = [int(number) for number in CleanedFolder.load(where / "first").issues.index[:4]]
+    ways = (("accept", ""), ("keep", ""), ("relabel", CLASSES[3]), ("outside", ""))
+    decide(where / "first", *((n, *way) for n, way in zip(numbers, ways, strict=True)))
+    return where / "first", where / "second"
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("name", FORMATS)
+def test_decisions_on_other_data_are_refused(
+    name: str, named: bool, tmp_path: Path, mistake: Mistake
+) -> None:
+    if not named and not FORMATS[name].ending:
+        pytest.skip("it takes files")
+    first, second = write_two(tmp_path, [f"{k}.png" if named else "" for k in range(24)])
+    out = place(tmp_path, name)
+    drpl.export_labels(first, name, out)
+    said = mistake("review", second, "--import", out)
+    assert "belongs to another cleaned folder: the given label of" in said
+    assert not (second / "decisions.csv").exists()
+
+
+def test_a_log_of_other_data_is_refused(tmp_path: Path, mistake: Mistake) -> None:
+    first, second = write_two(tmp_path, [""] * 24)
+    log = first / "decisions.csv"
+    said = mistake("review", second, "--import", log)
+    assert "belongs to other images, or other labels, than" in said
+    copy = Path(shutil.copy(log, tmp_path / "saved.csv"))  # with nothing beside it
+    assert "belongs to another cleaned folder" in mistake("review", second, "--import", copy)
+    head, *lines = log.read_text().splitlines()
+    identity = CleanedFolder.load(first).identity
+    only = [line for line in lines if ",outside," in line]  # it has no label to know it by
+    copy.write_text("\n".join([f"{head},identity", *(f"{line},{identity}" for line in only), ""]))
+    assert "saved by a page of other images" in mistake("review", second, "--import", copy)
+    assert not (second / "decisions.csv").exists()
+    again = Path(shutil.copytree(first, tmp_path / "again", ignore=lambda *_: ["decisions.csv"]))
+    assert drpl.import_labels(again, copy, reviewer="Ann") == (1, 0, [])
+    assert drpl.import_labels(again, log, reviewer="Ann") == (3, 1, [])
+    assert hold(again) == hold(first)

@@ -7,9 +7,10 @@ import pytest
 from drpl.cleaning.correct import Correction
 from drpl.cleaning.exchange.carry_over import carry_over, read_earlier
 from drpl.cleaning.folder import CleanedFolder
-from drpl.cleaning.review.agreement import measure_agreement
+from drpl.cleaning.review.agreement import measure_agreement, summarize_review
 from drpl.cleaning.review.decision_log import ActiveDecisions, DecisionLog, read_decisions
 from drpl.errors import DataError
+from drpl.files import write_json
 from tests.cleaning.test_apply import decide
 from tests.conftest import Command
 from tests.support.cleaned import make
@@ -42,6 +43,17 @@ def test_people_agree_and_disagree(command: Command, tmp_path: Path) -> None:
         log.undo("Bob", usual[0])
     assert read_active(made.folder).find_disputed() == []
     assert read_active(made.folder).by_image()[usual[0]].who == "Ann"
+
+
+def test_a_rate_that_is_not_known_is_no_interval(tmp_path: Path) -> None:
+    cleaned = CleanedFolder.load(make(tmp_path, 60, look=40).folder)
+    nothing = ActiveDecisions()
+    assert "10.0% to 45.0% of all labels are wrong" in summarize_review(cleaned, nothing)
+    rate = {"value": 0.0, "low": 0.0, "high": 1.0}
+    write_json(cleaned.folder / "clean.json", {"noise rate": rate})
+    said = summarize_review(cleaned, nothing)
+    assert "how many labels are wrong is not known" in said
+    assert "100" not in said
 
 
 def test_one_label_leaves_no_room_for_kappa(tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ def write(export: Export, path: Path) -> None:
                     "id": len(annotations) + 1,
                     "image_id": image.number,
                     "category_id": numbers[said["label"]],
-                    "attributes": {name: said[name] for name in said if name != "label"},
+                    "attributes": {
+                        "given_label": image.given,
+                        **{name: said[name] for name in said if name != "label"},
+                    },
                 }
             )
     categories = [{"id": n, "name": name, "supercategory": ""} for name, n in numbers.items()]

@@ -14,7 +14,7 @@ from drpl.cleaning.exchange.labels import Export, Label, read_label
 from drpl.errors import DataError
 from drpl.files import write_atomic
 
-ATTRIBUTES = ("action", "who", "time", "why")
+ATTRIBUTES = ("action", "who", "time", "why", "given_label")
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -36,7 +36,8 @@ def write(export: Export, path: Path) -> None:
             source = "manual" if said["action"] else "auto"
             tag = SubElement(place, "tag", label=said["label"], source=source)
             for name in ATTRIBUTES if said["action"] else ():
-                SubElement(tag, "attribute", name=name).text = said[name]
+                text = image.given if name == "given_label" else said[name]
+                SubElement(tag, "attribute", name=name).text = text
     indent(root)
     text = tostring(root, "unicode")
     if found := FORBIDDEN.search(text):

@@ -1,6 +1,7 @@
 """Out and back: a cleaned folder's labels to a file of another tool, its decisions to the log."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,13 @@ from drpl.cleaning.exchange.labels import build_export
 from drpl.cleaning.exchange.read import match_labels, read_labels
 from drpl.cleaning.folder import CleanedFolder, read_clock
 from drpl.cleaning.reliability import update_report
-from drpl.cleaning.review.decision_log import Decision, DecisionLog, import_decisions, is_log
+from drpl.cleaning.review.decision_log import (
+    Decision,
+    DecisionLog,
+    add_new,
+    is_log,
+    parse_decisions,
+)
 from drpl.errors import ConfigError, DataError, StorageError
 from drpl.files import check_apart
 from drpl.registry import FORMATS, find
@@ -66,22 +73,28 @@ def import_labels(folder: Path | str, path: Path | str, *, reviewer: str) -> Tak
 
     All of them or none; taking a file in twice changes nothing. `reviewer` signs what nobody did.
     """
-    with DecisionLog(CleanedFolder.load(folder)) as log:
-        taken = take_in(log, Path(path), reviewer)
-        update_report(log.cleaned, log.active.by_image())
-    return taken
+    return take_in(CleanedFolder.load(folder), Path(path), reviewer)
 
 
-def take_in(log: DecisionLog, path: Path, who: str) -> TakenIn:
-    """Add what is new in a file to a log."""
-    if is_log(path):
-        return TakenIn(*import_decisions(log, path, who), [])
-    found = read_labels(path)
-    matched = match_labels(log.cleaned, found)
-    if not matched.decisions and matched.notes:
-        raise DataError("; ".join(matched.notes))
-    new = add_decisions(log, matched.decisions, who)
-    return TakenIn(new, len(matched.decisions) - new, matched.notes)
+def take_in(cleaned: CleanedFolder, path: Path, who: str) -> TakenIn:
+    """Add what is new in a file to a folder's log, and let the report say so.
+
+    The whole file is read first: one that is refused leaves nothing behind.
+    """
+    matched = None if is_log(path) else match_labels(cleaned, read_labels(path), same=True)
+    lines = parse_decisions(cleaned, path, who) if matched is None else matched.decisions
+    notes = [] if matched is None else matched.notes
+    if not lines and notes:
+        raise DataError("; ".join(notes))
+    with DecisionLog(cleaned) as log:
+        if matched is None:
+            new, old = add_new(log, lines)
+        else:
+            new = add_decisions(log, lines, who)
+            old = len(lines) - new
+        with suppress(KeyboardInterrupt):  # the report is whole or as it was
+            update_report(cleaned, log.active.by_image())
+    return TakenIn(new, old, notes)
 
 
 def add_decisions(log: DecisionLog, decisions: Iterable[Decision], who: str) -> int:

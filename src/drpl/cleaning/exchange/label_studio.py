@@ -104,7 +104,7 @@ def _parse_task(task: dict[str, Any], number: int) -> Iterator[Label]:
                 said = result.get("meta")
                 if not isinstance(said, dict) or said.get("label") != choice:  # not ours any more
                     said = {"who": who, "time": time}
-                yield read_label(said, name, choice)
+                yield read_label(said | {"given_label": data.get("given_label")}, name, choice)
 
 
 def _list_choices(result: dict[str, Any], number: int) -> list[Any]:

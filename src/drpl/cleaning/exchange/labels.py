@@ -88,6 +88,7 @@ class Label(NamedTuple):
     who: str = ""
     time: str = ""
     why: str = ""
+    given: str = ""  # the label that the image had, where the file says so
 
 
 def read_label(said: Mapping[str, Any], name: Any, label: Any = None) -> Label:
@@ -98,7 +99,7 @@ def read_label(said: Mapping[str, Any], name: Any, label: Any = None) -> Label:
         parse_whole(number),
         _to_text(said.get("label") if label is None else label),
         None if action is None else _to_text(action),
-        *(_to_text(said.get(key)) for key in ("who", "time", "why")),
+        *(_to_text(said.get(key)) for key in ("who", "time", "why", "given_label")),
     )
 
 

@@ -66,8 +66,12 @@ def read_labels(path: Path) -> LabelFile:
     )
 
 
-def match_labels(cleaned: CleanedFolder, file: LabelFile) -> Matched:
-    """The decisions that the labels are, in their order, and what is not one and why."""
+def match_labels(cleaned: CleanedFolder, file: LabelFile, *, same: bool = False) -> Matched:
+    """The decisions that the labels are, in their order, and what is not one and why.
+
+    With `same` a file is refused that says of an image that it had another label: it was exported
+    from another folder, whose images have the same names or numbers.
+    """
     names, rows, none = ImageNames(cleaned), read_rows(cleaned), name_none(cleaned.classes)
     missing: list[str] = []
     unknown: Counter[str] = Counter()
@@ -77,6 +81,13 @@ def match_labels(cleaned: CleanedFolder, file: LabelFile) -> Matched:
         if number is None or number not in rows:
             missing.append(label.name or ("" if label.number is None else f"image {label.number}"))
             continue
+        given = rows[number].given_label
+        if same and label.given and label.given != given:
+            raise DataError(
+                f"{file.path} belongs to another cleaned folder: the given label of "
+                f"{label.name or f'image {number}'!r} is {label.given!r} there, and {given!r} in "
+                f"{cleaned.folder}"
+            )
         text = "" if label.label == none else label.label
         if not label.label and label.action != "outside":  # the file says nothing of it
             continue

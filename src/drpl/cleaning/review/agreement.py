@@ -57,7 +57,9 @@ def summarize_review(cleaned: CleanedFolder, active: ActiveDecisions) -> str:
     lines = [f"{listed:,} of {len(cleaned.issues):,} issues are decided"]
     lines += [f"{who}: {len(own):,} decisions" for who, own in sorted(people.items())]
     forecast = Forecaster(cleaned).learn(decided)
-    if forecast.rate:
+    if forecast.rate and forecast.rate.high == 1 and not forecast.sampled:
+        lines.append("how many labels are wrong is not known: the look will tell")
+    elif forecast.rate:
         whence = f"{forecast.looked} decisions of the look" if forecast.sampled else "the networks"
         lines.append(f"{_say_percent(forecast.rate)} of all labels are wrong, by {whence}")
     if forecast.precision:

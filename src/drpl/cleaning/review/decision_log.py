@@ -21,6 +21,7 @@ from drpl.files import explain_write_errors, unquote_formula, write_atomic
 FILE = "decisions.csv"
 MODEL = "model"  # who changed what nobody decided on, in the audit; no person may be called so
 ACTIONS = ("accept", "keep", "relabel", "outside", "undo")
+IDENTITY = "identity"  # last column of what a page without server saves: which data it was made of
 TOGETHER = re.compile(r"for \d+ (alike )?at once")  # ends the reason of a decision on several
 
 
@@ -241,15 +242,51 @@ def import_decisions(log: DecisionLog, path: Path, who: str) -> tuple[int, int]:
 
     `who` signs what nobody signed.
     """
-    known = {decision[:4] for decision in log.lines}
+    return add_new(log, parse_decisions(log.cleaned, path, who))
+
+
+def parse_decisions(cleaned: CleanedFolder, path: Path, who: str) -> list[Decision]:
+    """The decisions of a file that was saved by a page, or by a review of the same images.
+
+    Images have numbers only, so a file that was made of other data is refused: by what it says of
+    them, by the samples beside it, or by labels that are others here.
+    """
+    _check_folder(cleaned, path)
     lines = []
-    for line in parse_file(path, repair=False):
+    for line in parse_file(path, repair=False, identity=cleaned.identity):
         check_signature(line.who, path)
-        taken = (log.cleaned, line.id, line.action, line.label, line.who.strip() or who)
-        lines.append(make_decision(*taken, time=line.time, note=line.why))
+        taken = (cleaned, line.id, line.action, line.label, line.who.strip() or who)
+        found = make_decision(*taken, time=line.time, note=line.why)
+        if line.label and line.label != found.label:
+            raise DataError(
+                f"{path}: image {line.id} was to be {line.label!r} by {line.action!r}, which is "
+                f"{found.label!r} in {cleaned.folder}; the file belongs to another cleaned folder"
+            )
+        lines.append(found)
+    return lines
+
+
+def add_new(log: DecisionLog, lines: list[Decision]) -> tuple[int, int]:
+    """Add the lines that are not in a log; how many were new, and how many not."""
+    known = {decision[:4] for decision in log.lines}
     new = [line for line in lines if line[:4] not in known]
     log.add(*new)
     return len(new), len(lines) - len(new)
+
+
+def _check_folder(cleaned: CleanedFolder, path: Path) -> None:
+    """Raise if a file lies in a cleaned folder of other images or labels."""
+    place = path.parent
+    if not all((place / name).is_file() for name in ("samples.csv", "data.json")):
+        return
+    if place.resolve() == cleaned.folder.resolve():
+        return
+    if CleanedFolder.load(place, look=False).identity != cleaned.identity:
+        raise DataError(
+            f"{path} belongs to other images, or other labels, than {cleaned.folder}; earlier "
+            "decisions on the same images are taken over by: drpl clean DATA -o NEW --decisions "
+            f"{path}"
+        )
 
 
 def check_signature(who: str, path: Path) -> None:
@@ -263,15 +300,19 @@ def check_signature(who: str, path: Path) -> None:
 
 def is_log(path: Path) -> bool:
     """Whether a file begins as such a log does, or as a page without server saves it."""
-    if not path.is_file():
+    try:
+        with path.open("rb") as file:
+            head = file.readline(1000).decode("utf-8-sig", "replace")
+    except (OSError, ValueError):  # whoever reads it says why
         return False
-    with path.open("rb") as file:
-        head = file.readline(1000).decode("utf-8-sig", "replace")
-    return tuple(head.rstrip().split(",")) == Decision._fields
+    return tuple(head.rstrip().split(",")) in (Decision._fields, (*Decision._fields, IDENTITY))
 
 
-def parse_file(path: Path, *, repair: bool = True) -> Iterator[Decision]:
-    """The lines of such a file; with `repair`, without a last one that a crash tore."""
+def parse_file(path: Path, *, repair: bool = True, identity: str = "") -> Iterator[Decision]:
+    """The lines of such a file; with `repair`, without a last one that a crash tore.
+
+    With `identity`, lines that say that they are on other data are refused.
+    """
     try:
         data = path.read_bytes()
         text = (data[: measure_whole_lines(data)] if repair else data).decode("utf-8-sig")
@@ -280,13 +321,19 @@ def parse_file(path: Path, *, repair: bool = True) -> Iterator[Decision]:
         raise RunError(f"cannot read {path}: {error}") from error
     if not text and repair:
         return
-    if tuple(head) != Decision._fields:
+    says = tuple(head) == (*Decision._fields, IDENTITY)
+    if tuple(head) != Decision._fields and not says:
         raise RunError(f"{path} is no list of decisions: wanted is {','.join(Decision._fields)}")
     for number, cells in enumerate(filter(None, rows), 1):
         row = [unquote_formula(cell) for cell in cells]
         if len(row) != len(head) or parse_whole(row[2]) is None or row[3] not in ACTIONS:
             raise RunError(f"{path}, row {number}: wanted are {', '.join(Decision._fields)}")
-        yield Decision(row[0], row[1], int(row[2]), *row[3:])
+        if says and identity and row[-1] not in ("", identity):
+            raise DataError(
+                f"{path} was saved by a page of other images, or other labels; take it in where "
+                "that page was made"
+            )
+        yield Decision(row[0], row[1], int(row[2]), *row[3:6])
 
 
 def measure_whole_lines(data: bytes) -> int:

@@ -149,6 +149,7 @@ def build_standalone(cleaned: CleanedFolder, who: str) -> str:
         "look": [],  # what it is for, a forecast, needs a server
         "found": {"pairs": [], "outliers": []},  # what they need, other images, would be large
         "key": cleaned.fingerprint,  # keeps the decisions on one page apart from another's
+        "identity": cleaned.identity,  # goes with the decisions, so that no other folder takes them
         "issues": json.loads(encode_issues(cleaned, MOST)),
         "decisions": [
             line._asdict() for line in read_decisions(cleaned) if line.id in issues.index

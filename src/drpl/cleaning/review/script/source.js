@@ -66,8 +66,8 @@ class Embedded {
   image(id) { return boot.images[id]; }
   file() {
     const quoted = (text) => /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
-    const lines = this.own.map((line) => [line.time, line.who, String(line.id), line.action, line.label, line.why ?? ""].map(quoted).join(","));
-    return ["time,who,id,action,label,why", ...lines, ""].join("\n");
+    const lines = this.own.map((line) => [line.time, line.who, String(line.id), line.action, line.label, line.why ?? "", boot.identity].map(quoted).join(","));
+    return ["time,who,id,action,label,why,identity", ...lines, ""].join("\n");
   }
 }
 
