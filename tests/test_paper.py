@@ -1,5 +1,8 @@
 """The paper's grid and the ablations, tiny: what is stopped goes on, tables follow from files."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -54,6 +57,35 @@ def test_the_grid_is_made_once_and_again_the_same(
     by = ["noise", "method", "seed"]
     both = [table.sort_values(by, ignore_index=True) for table in (there, again)]
     pd.testing.assert_frame_equal(*both)
+
+
+@pytest.mark.slow
+def test_a_grid_that_was_killed_three_times_gives_the_same_table(
+    shared: Path, tmp_path: Path
+) -> None:
+    whole = run_quick(paper.main, tmp_path / "whole", shared / "encoders")
+    words = [sys.executable, "-m", "benchmarks.paper", "--quick", "--jobs", "1"]
+    words += ["--cache", str(shared / "encoders"), "--out", str(tmp_path / "killed" / "runs")]
+    words += ["--results", str(tmp_path / "killed" / "results")]
+    runs = tmp_path / "killed" / "runs" / "digits" / "runs"
+    for finished in (2, 7, 12):  # of the 18 runs that there will be
+        process = subprocess.Popen(words, cwd=RESULTS.parents[1], stdout=subprocess.DEVNULL)
+        while len([*runs.rglob("result.json")]) < finished:
+            assert process.poll() is None, "it came to its end before it could be killed"
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        assert not (tmp_path / "killed" / "results" / "table.csv").exists()
+    killed = run_quick(paper.main, tmp_path / "killed", shared / "encoders")
+    tables = [
+        pd.read_csv(tmp_path / name / "results" / "table.csv").drop(columns="seconds")
+        for name in ("whole", "killed")
+    ]
+    pd.testing.assert_frame_equal(*tables)
+    timed = {"table.csv", "stages.csv", "cost.md"}
+    assert {name: killed[name] for name in killed.keys() - timed} == {
+        name: whole[name] for name in whole.keys() - timed
+    }
 
 
 @pytest.mark.slow

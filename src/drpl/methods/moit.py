@@ -128,7 +128,7 @@ def interpolated(
     own = match_labels(labels.repeat(2), label)
     others = match_labels(labels[partners], label) + shows
     both = torch.stack([own, others])
-    near, near_partner = contrastive_losses(z, columns, both, temperature, itself)
+    near, near_partner = contrastive_losses(z, columns, both, temperature, itself).unbind()
     return (weights * near + (1 - weights) * near_partner).mean()
 
 
