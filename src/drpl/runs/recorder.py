@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 METHOD = STAGE = "recorded"
 WAITING = 2**18  # logits, 1 MB, that are kept until they are worked on together
+PART = 2**15  # of these at a time: larger tables are new memory each time, which takes long to get
 VECTOR = 32  # numbers that a processor works on at once, or a multiple of that
 
 
@@ -94,18 +95,24 @@ class Recorder:
         low, high = map(int, index.aminmax())
         if low < 0 or high >= self.n:
             raise DataError(f"samples have numbers from 0 to {self.n - 1}, got {low}..{high}")
-        rows, s = _judge_logits(torch.cat(logits).float().cpu()), self._state
-        s["sums"].view(self.n, -1).index_add_(0, index, rows)
+        s = self._state
         s["count"].index_add_(0, index, torch.ones_like(index))
         first, self._steps = self._steps + 1, self._steps + len(numbers)
         of_batches = np.arange(first, self._steps + 1)
         steps = torch.from_numpy(np.repeat(of_batches, [len(batch) for batch in numbers]))
         s["step"].scatter_reduce_(0, index, steps, "amax")
-        latest = rows[:, self.classes : 2 * self.classes]
-        newest = s["step"].index_select(0, index)
-        if not newest.equal(steps):  # a sample waits twice: its later batch wins
-            index, latest = index[newest == steps], latest[newest == steps]
-        s["latest"].index_copy_(0, index, latest)
+        newest = s["step"].index_select(0, index) == steps  # of a sample that waits several times
+        twice = not bool(newest.all())
+        every, length = torch.cat(logits).float().cpu(), max(1, PART // self.classes)
+        for at, part, new in zip(
+            index.split(length), every.split(length), newest.split(length), strict=True
+        ):
+            rows = _judge_logits(part)
+            s["sums"].view(self.n, -1).index_add_(0, at, rows)
+            latest = rows[:, self.classes : 2 * self.classes]
+            if twice:
+                at, latest = at[new], latest[new]
+            s["latest"].index_copy_(0, at, latest)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that was recorded, for a checkpoint."""
