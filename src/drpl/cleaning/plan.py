@@ -156,7 +156,11 @@ class Choice:
         return "more images would help, but more time (--budget) would not"
 
     def save(
-        self, path: Path, about: Mapping[str, Any] | None = None, forecast: Forecast = ()
+        self,
+        path: Path,
+        about: Mapping[str, Any] | None = None,
+        forecast: Forecast = (),
+        budget: str | None = None,
     ) -> None:
         """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
         shape, made = self.data.train.images.shape, self.data.encoding
@@ -167,7 +171,7 @@ class Choice:
             "notes": self.notes,
             "tuned": self.tuned,
         }
-        more |= {"copied": self.copied, "forecast": forecast}
+        more |= {"copied": self.copied, "forecast": forecast, "budget": budget}
         write_json(path, {**plan, **more, "data": about}, sealed=True)
 
     @classmethod
