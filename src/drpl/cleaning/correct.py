@@ -83,13 +83,18 @@ class Correction:
 def _follow_model(
     cleaned: CleanedFolder, decided: dict[int, Decision], above: float | None
 ) -> Iterator[Decision]:
-    """The suggestions that are followed though nobody looked; dated by the run, not by today."""
+    """The suggestions that are followed though nobody looked; dated by the run, not by today.
+
+    The model may be sure which class an image most resembles and yet not that its label is wrong,
+    so both have to be probable enough.
+    """
     if above is None:
         return
     from drpl.cleaning.review.forecast import Forecaster
 
     issues = cleaned.issues
-    sure = issues[(issues["verdict"] == "mislabelled") & (issues["confidence"] >= above)]
+    both = issues[["confidence", "p_noisy"]].min(axis=1)
+    sure = issues[(issues["verdict"] == "mislabelled") & (both >= above)]
     p_noisy = pd.Series(Forecaster(cleaned).learn(decided).p_noisy, cleaned.samples.index)
     for row in sure.itertuples():
         if row.Index not in decided:

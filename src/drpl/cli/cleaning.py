@@ -269,8 +269,9 @@ def apply(
     accept_above: Annotated[
         float | None,
         typer.Option(
-            help="Follow the model where nobody decided, it finds the image mislabelled, and its "
-            "confidence is at least this.",
+            help="Where nobody decided: take the suggested class of mislabelled images if both its "
+            "probability (confidence in issues.csv) and the probability that the given label is "
+            "wrong (p_noisy) are at least this.",
             min=0,
             max=1,
         ),
