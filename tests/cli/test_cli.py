@@ -168,7 +168,10 @@ def test_one_class(mistake: Mistake, photos: Path) -> None:
 
 def test_empty_class(mistake: Mistake, photos: Path) -> None:
     (photos / "dogwood").mkdir()
-    assert "no training image is labelled 'dogwood'" in mistake("train", photos)
+    told = f"there are no images in {photos / 'dogwood'}; add some, remove the folder, or read the "
+    told += "other classes only (--classes)\n"
+    for words in (("train",), ("clean", "-o", "out")):
+        assert told in mistake(*words, photos)
     assert not Path("runs").exists()
 
 

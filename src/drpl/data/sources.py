@@ -138,8 +138,9 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     if read_options.features:
         if len(data.train.images.shape) != 3:
             raise DataError(f"{what} holds vectors; there are no images to make features of")
+        listed = data.train.entries
         data = ENCODE.load()(data, read_options)
-        check_every_class(data.train.entries, data.train.classes)  # of what could be read
+        check_every_class(data.train.entries, data.train.classes, listed)
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
     data = replace(data, notes=(*data.notes, *find_conflicts(data)))

@@ -72,6 +72,7 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     train = list_labelled(train_root, classes, root, left_out)
     if not train.names:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
+    check_every_class(train.labels, classes, folder=train_root)
     test = None
     if test_root:
         test = list_labelled(test_root, classes, root, left_out)
@@ -187,7 +188,7 @@ def from_files(
         return dataset, tuple(f"left out {why}" for why in broken.values())
 
     first, notes = part(train, "train", shape)
-    check_every_class(first.entries, classes)  # also of what could be read
+    check_every_class(first.entries, classes, given)
     second = None
     if test and test.names:
         second, more = part(test, "test", first.images.shape)
