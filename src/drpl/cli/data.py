@@ -10,7 +10,19 @@ import typer
 
 from drpl.cli.answers import Examined, Listed, Noised, Wrote
 from drpl.cli.app import answers, app, say, stoppable, wants_json
-from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
+from drpl.cli.options import (
+    CONFUSION,
+    DATA,
+    DEVICE,
+    EXAMINE,
+    LEARN,
+    OOD,
+    QUIET,
+    READ,
+    SEED,
+    reads,
+    takes,
+)
 from drpl.data.sources import Engine, ReadOptions
 from drpl.errors import ConfigError
 from drpl.registry import Entry
@@ -112,7 +124,7 @@ def confusion(
 
 @app.command()
 @answers
-@reads
+@takes(read_options=EXAMINE)
 def doctor(
     data: Annotated[str, DATA],
     *,
