@@ -33,7 +33,7 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
         "10 x 9",
         "9 in 2 classes: ash 4, birch 5",
         "1 image is there twice under different labels: train/ash/0.png (ash) = train/birch/twin",
-        "1 images are exact copies",
+        "1 image is an exact copy of another with the same label",
         "1 test image is in the training part too: test/ash/leak.png (ash)",
         "2 classes have fewer than 20 images: ash, birch",
         "broken.jpg",

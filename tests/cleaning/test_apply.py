@@ -230,6 +230,12 @@ def test_the_model_is_followed_only_where_it_is_sure_of_both(
     assert changed & set(issues["id"][[first, second, third]]) == {issues["id"][third]}
 
 
+def test_the_model_is_named_only_where_it_changed_something(photos: Made, command: Command) -> None:
+    words = ("apply", photos.folder, "--dry-run")
+    assert command(*words).out == "would write: 60 images, 0 with a new label, 0 dropped\n"
+    assert command(*words, "--accept-above", 0.5).out.endswith("of these changes are the model's\n")
+
+
 def test_a_dry_run_writes_nothing(photos: Made, command: Command, tmp_path: Path) -> None:
     _, chosen = all_four(photos)
     before = state(tmp_path)

@@ -156,7 +156,8 @@ def _find_small_classes(dataset: Dataset) -> Iterator[str]:
     counts = _count_classes(dataset)
     small = [name for name, count in counts.items() if count < FEW]
     if small:
-        yield f"{len(small)} classes have fewer than {FEW} images: {list_some(small)}"
+        what = "1 class has" if len(small) == 1 else f"{len(small)} classes have"
+        yield f"{what} fewer than {FEW} images: {list_some(small)}"
     if max(counts.values()) > 10 * max(1, min(counts.values())):
         least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield f"classes are uneven: {least!r} has {counts[least]} images, {most!r} {counts[most]}"
@@ -168,7 +169,10 @@ def _find_copies(dataset: Dataset, marks: Marks) -> Iterator[str]:
     alike = [g for g in groups if have_same_labels(dataset, g)]
     if alike:
         count = sum(len(group) - 1 for group in alike)
-        yield f"{count} images are exact copies of others with the same label"
+        what = "1 image is an exact copy of another"
+        if count > 1:
+            what = f"{count} images are exact copies of others"
+        yield f"{what} with the same label"
 
 
 def _estimate_times(data: DatasetSplits, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:

@@ -71,8 +71,10 @@ class Correction:
         gone, model = len(self.dropped), sum(change.who == MODEL for change in self.changes)
         text = (
             f"{len(self.labels):,} images, {len(self.changes) - gone:,} with a new label, "
-            f"{gone:,} dropped; {model:,} of these changes are the model's"
+            f"{gone:,} dropped"
         )
+        if model:
+            text += f"; {model:,} of these changes {'are' if model > 1 else 'is'} the model's"
         if self.disputed:
             count = len(self.disputed)
             text += f"; {count:,} {'images are' if count > 1 else 'image is'} disputed, the latest "

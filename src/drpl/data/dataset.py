@@ -345,7 +345,9 @@ def check_every_class(
         sentence = f"none of the {lost:,} images labelled {which} can be read; mend them"
     elif folder:
         which = ", ".join(str(folder / name) for name in names) + more
-        sentence = f"there are no images in {which}; add some, remove the folder{'s' * (len(empty) > 1)}"
+        sentence = (
+            f"there are no images in {which}; add some, remove the folder{'s' * (len(empty) > 1)}"
+        )
     else:
         sentence = f"no training image is labelled {', '.join(map(repr, names))}{more}; add some"
     raise EmptyClassError(sentence, others)

@@ -156,7 +156,8 @@ def _select_classes(data: "DatasetSplits", names: tuple[str, ...]) -> "DatasetSp
         raise DataError("classes can be chosen of a list, not of arrays with several labels each")
     train, test = data.train.select_classes(names), data.test
     gone = len(data.train) - len(train)
-    note = f"left out {gone:,} training images of classes that were not asked for"
+    what = "1 training image" if gone == 1 else f"{gone:,} training images"
+    note = f"left out {what} of classes that were not asked for"
     return replace(
         data,
         train=train,
