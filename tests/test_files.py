@@ -1,5 +1,6 @@
 """One writer at a time, files that are whole, and what a kill leaves behind."""
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import RunError, StorageError
-from drpl.files import lock_folder, read_json, write_atomic, write_json
+from drpl.files import explain_write_errors, lock_folder, read_json, write_atomic, write_json
 from drpl.noise.write import write_noisy
 from tests.conftest import Command
 from tests.support.cleaned import make
@@ -81,7 +82,8 @@ def test_who_holds_a_folder_may_lock_it_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot write"), lock_folder(tmp_path / "file" / "x"):
+    told = r"cannot write .*/x: Not a directory; a folder is wanted where that file is"
+    with pytest.raises(StorageError, match=told), lock_folder(tmp_path / "file" / "x"):
         pass
 
 
@@ -133,3 +135,25 @@ def test_a_sealed_file_is_what_was_written_or_refused(tmp_path: Path) -> None:
     assert refused > len(whole) / 2
     path.write_text(json.dumps({"mean": 1}))  # as version 0.1 wrote it
     assert read_json(path) == {"mean": 1}
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free some space or choose another folder"),
+        (errno.EDQUOT, "free some space or choose another folder"),
+        (errno.EEXIST, "a folder is wanted where that file is"),
+        (errno.EROFS, "choose another folder, or have this one opened for writing"),
+        (errno.EISDIR, "it is a folder, so name a file"),
+        (errno.ENOENT, "choose another folder$"),
+    ],
+)
+def test_space_is_to_be_freed_only_where_it_is_short(number: int, advice: str) -> None:
+    with pytest.raises(StorageError, match=f"; {advice}"), explain_write_errors(Path("out")):
+        raise OSError(number, os.strerror(number))
+
+
+def test_an_existing_file_is_no_folder_to_write(mistake: Callable[..., str]) -> None:
+    Path("make.py").touch()
+    told = mistake("clean", "digits", "-o", "make.py")
+    assert "cannot write make.py: File exists; a folder is wanted where that file is" in told

@@ -1,6 +1,7 @@
 """Files written whole or not at all."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -31,6 +32,15 @@ LOCK = ".lock"  # in every folder that is written
 SEAL = "seal"  # in a sealed JSON file: the fingerprint of all else in it
 LARGE_ARCHIVE = 2**30  # bytes of unpacked arrays that a small file must not have,
 MOST_PACKED = 200  # when they are so many times its own
+FULL = "free some space or choose another folder, then run the same command again"
+OCCUPIED = "a folder is wanted where that file is, so choose another name"
+CLOSED = "choose another folder, or have this one opened for writing"
+REMEDIES = {  # of errors while writing, by their number
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), FULL),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), OCCUPIED),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), CLOSED),
+    errno.EISDIR: "it is a folder, so name a file",
+}
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -43,10 +53,8 @@ def explain_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another "
-            "folder, then run the same command again"
-        ) from error
+        advice = REMEDIES.get(error.errno or 0, "choose another folder")
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
 
 @contextlib.contextmanager

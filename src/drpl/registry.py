@@ -136,7 +136,7 @@ _METHODS = {
         "dsos": "labels of images of no class softened, those of another class replaced",
         "moit": "classifier and embedding on mixed images; neighbours find noisy labels",
         "promix": "two networks that believe small losses and sure predictions, class by class",
-        "sncf": "clusters of unsupervised features tell clean, wrong and outside apart",
+        "sncf": "clusters of unsupervised features separate clean, wrong and outside",
         "oracle_ssl": "the end of drpl, knowing which labels are wrong",
     }.items()
 }

@@ -33,7 +33,7 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
         "10 x 9",
         "9 in 2 classes: ash 4, birch 5",
         "1 image is there twice under different labels: train/ash/0.png (ash) = train/birch/twin",
-        "1 images are exact copies",
+        "1 image is an exact copy of another with the same label",
         "1 test image is in the training part too: test/ash/leak.png (ash)",
         "2 classes have fewer than 20 images: ash, birch",
         "broken.jpg",
@@ -41,6 +41,27 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
         "PNG L",
     ):
         assert words in answer.out.replace("12 x 9 to 40 x 11", "10 x 9"), words
+
+
+def test_classes_without_images_are_reported(command: Command, tmp_path: Path) -> None:
+    for k, name in enumerate(("ash", "birch", "cedar", "dogwood")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        if name != "dogwood":
+            for n in range(3):
+                pixels = np.full((9, 9, 3), 50 * k + n, np.uint8)
+                Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
+    for path in (tmp_path / "photos" / "cedar").iterdir():
+        path.write_text("no image")
+    answer = command("doctor", "photos")
+    assert answer.code == 0, answer.err
+    told = "or read the other classes only (--classes), as is done here\n"
+    for words in (
+        "6 in 2 classes: ash 3, birch 3\n",
+        f"warning: there are no images in photos/dogwood; add some, remove the folder, {told}",
+        f"warning: none of the 3 images labelled 'cedar' can be read; mend them, {told}",
+        "with: drpl clean photos -o cleaned --classes ash,birch\n",
+    ):
+        assert words in answer.out
 
 
 def test_a_sound_set_and_its_times(tiny: DatasetSplits) -> None:

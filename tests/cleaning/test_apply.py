@@ -198,7 +198,8 @@ def test_the_model_where_nobody_decided(photos: Made, command: Command) -> None:
     cleaned, chosen = all_four(photos)
     command("apply", photos.folder, "-o", "out", "--accept-above", 0.8)
     issues = cleaned.issues
-    sure = issues[(issues["verdict"] == "mislabelled") & (issues["confidence"] >= 0.8)]
+    wrong = issues[issues["verdict"] == "mislabelled"]
+    sure = wrong[(wrong["confidence"] >= 0.8) & (wrong["p_noisy"] >= 0.8)]
     by_model = [row for row in rows(Path("out/audit.csv")) if row["who"] == "model"]
     assert {int(row["id"]) for row in by_model} == set(sure.index) - set(chosen[:4])
     assert 0 < len(by_model) < len(issues)
@@ -211,6 +212,28 @@ def test_the_model_where_nobody_decided(photos: Made, command: Command) -> None:
     listed = {row["path"]: row["label"] for row in rows(Path("out/labels.csv"))}
     kept = str(photos.photos / photos.samples.at[chosen[1], "path"])
     assert listed[kept] == photos.samples.at[chosen[1], "given_label"]  # people come first
+
+
+def test_the_model_is_followed_only_where_it_is_sure_of_both(
+    photos: Made, command: Command
+) -> None:
+    """It may know what an image looks like and yet not that the given label is wrong."""
+    path = photos.folder / "issues.csv"
+    issues = pd.read_csv(path, keep_default_na=False)
+    issues["confidence"], issues["p_noisy"] = 0.95, 0.95
+    first, second, third = issues.index[issues["verdict"] == "mislabelled"][:3]
+    issues.loc[first, "p_noisy"] = 0.61
+    issues.loc[second, "confidence"] = 0.61
+    issues.to_csv(path, index=False)
+    command("apply", photos.folder, "-o", "out", "--accept-above", 0.9)
+    changed = {int(row["id"]) for row in rows(Path("out/audit.csv"))}
+    assert changed & set(issues["id"][[first, second, third]]) == {issues["id"][third]}
+
+
+def test_the_model_is_named_only_where_it_changed_something(photos: Made, command: Command) -> None:
+    words = ("apply", photos.folder, "--dry-run")
+    assert command(*words).out == "would write: 60 images, 0 with a new label, 0 dropped\n"
+    assert command(*words, "--accept-above", 0.5).out.endswith("of these changes are the model's\n")
 
 
 def test_a_dry_run_writes_nothing(photos: Made, command: Command, tmp_path: Path) -> None:

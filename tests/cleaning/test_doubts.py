@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.cleaning.doubts import CONTRADICTED, WITHHELD, find_doubts
+from drpl.cleaning.doubts import CONTRADICTED, find_doubts
 from drpl.cleaning.folder import CleanedFolder
 from drpl.cleaning.judge import Judgement
 from drpl.cleaning.plan import USEFUL, Doubts
@@ -58,7 +58,7 @@ def test_what_was_doubtful_before_withholds_the_list_on_pixels() -> None:
     run, _ = judged(0.2, 0.05)
     assert run.rate.low > 0.1
     found = doubt(run, early="too few steps")
-    assert found.texts == ["too few steps", WITHHELD]
+    assert found.texts == ["too few steps"]
     wider = widen(run, found)
     assert (wider.rate.low, wider.rate.high) == (0, run.rate.high)
     assert wider.rate.value == 0
@@ -76,7 +76,7 @@ def test_predictions_of_little_use() -> None:
     assert "of little use" in found.texts[0]
     assert not found.on_rate  # the labels may be that bad
     both = doubt(run, [ONE_MODE])
-    assert both.texts[1:] == [ONE_MODE, WITHHELD]
+    assert both.texts[1:] == [ONE_MODE]
     assert widen(run, both).rate.low == 0
 
 

@@ -1,8 +1,10 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from drpl.cleaning.apply import write
 from drpl.cleaning.clean import Cleaning
@@ -142,6 +144,27 @@ def test_what_is_missing_is_named(tmp_path: Path, file: str) -> None:
     (made.folder / file).unlink()
     with pytest.raises(RunError, match=f"{file}.*drpl clean"):
         CleanedFolder.load(made.folder)
+
+
+def test_nobody_is_told_to_clean_into_their_photos(
+    tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    (tmp_path / "my photos" / "ash").mkdir(parents=True)
+    Image.new("RGB", (9, 9)).save(tmp_path / "my photos" / "ash" / "0.png")
+    Path("list.csv").write_text("path,label\n")
+    Path("stopped").mkdir()
+    Path("stopped/plan.json").write_text("{}")
+    Path("nothing").mkdir()
+    for words in (("apply",), ("review", "--summary")):
+        told = mistake(*words, "my photos")
+        assert "my photos is not a folder that `drpl clean` wrote; clean it first, " in told
+        assert "with: drpl clean 'my photos' -o cleaned\n" in told
+        assert "with: drpl clean list.csv -o cleaned\n" in mistake(*words, "list.csv")
+        told = mistake(*words, "stopped")
+        assert "stopped is not finished; go on with the same command" in told
+        assert told.endswith("drpl clean DATA -o stopped\n")
+        assert "there is no nowhere; name the folder that" in mistake(*words, "nowhere")
+        assert "nothing has no data.json; name the folder that" in mistake(*words, "nothing")
 
 
 def test_near_duplicates_and_outliers_are_read(tmp_path: Path) -> None:

@@ -252,3 +252,20 @@ def test_a_plan_of_an_older_version_is_read(tmp_path: Path) -> None:
     choice = Choice.load(tmp_path / "plan.json", load("digits"), ReadOptions())
     assert choice.settings["relabel"] == {"begin": 3, "window": 2}
     assert choice.compose() == compose(Config, "drpl", ["small"], parse_settings(texts))
+
+
+@pytest.mark.parametrize(
+    ("count", "advice"),
+    [
+        (36, "more images would help, but more time (--budget) would not"),
+        (300, "give them more time (--budget) in a new folder (-o)"),
+    ],
+)
+def test_more_time_is_advised_only_where_it_helps(count: int, advice: str) -> None:
+    """36 images are learnt from in 155 steps, whatever the budget is."""
+    draws = np.random.default_rng(1)
+    pixels = draws.integers(0, 256, (count, 16, 16), dtype=np.uint8)
+    *_, quickest = list_choices(arrays(pixels, np.arange(count) % 3))
+    (doubt,) = quickest.find_doubts().texts
+    assert "steps only, where 300 or more are of use" in doubt
+    assert doubt.endswith(f"; {advice}")

@@ -124,6 +124,31 @@ def test_list_and_help(command: Command) -> None:
     assert "train" in command("--help").out
 
 
+@pytest.mark.parametrize(
+    ("words", "told", "untold"),
+    [
+        (["clean"], "Time for everything: 10m", "Time to train"),
+        (["clean"], "suggest right ones, and train a robust model", "knows better"),
+        (["clean"], "--classes", "--skip-broken"),  # it always skips
+        (["doctor"], "Compare the images by vectors", "--skip-broken"),
+        (["noise"], "Use vectors that", "Train on vectors"),
+        (["train"], "--skip-broken", "Train on vectors"),
+        (["probe"], "separate classes", "apart"),
+        (["apply"], "both its probability (confidence in issues.csv) and the", "is sure"),
+    ],
+)
+def test_help_says_what_is_so(command: Command, words: list[str], told: str, untold: str) -> None:
+    text = " ".join(command(*words, "--help").out.split())
+    assert told in text
+    assert untold not in text
+
+
+def test_broken_files_are_skipped_by_clean_in_any_case(mistake: Mistake) -> None:
+    """An option that older scripts may have."""
+    for words in (("clean", "no/where", "-o", "x"), ("doctor", "no/where")):
+        assert "there is no file or folder no/where" in mistake(*words, "--skip-broken")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["train", "--help"]])
 def test_help_and_list_are_light(words: list[str]) -> None:
     """No torch, pandas or matplotlib for a question that needs none of them."""
@@ -168,7 +193,10 @@ def test_one_class(mistake: Mistake, photos: Path) -> None:
 
 def test_empty_class(mistake: Mistake, photos: Path) -> None:
     (photos / "dogwood").mkdir()
-    assert "no training image is labelled 'dogwood'" in mistake("train", photos)
+    told = f"there are no images in {photos / 'dogwood'}; add some, remove the folder, or read the "
+    told += "other classes only (--classes)\n"
+    for words in (("train",), ("clean", "-o", "out")):
+        assert told in mistake(*words, photos)
     assert not Path("runs").exists()
 
 

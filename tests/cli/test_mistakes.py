@@ -162,3 +162,19 @@ def test_formulas_are_quoted(command: Command) -> None:
     from drpl.runs.folder import Result
 
     assert set(Result.load("run").samples["given_label"]) == {n.replace("/", "_") for n in names}
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "untold"),
+    [
+        (("clean", "digits", "-o", "x", "--buget", "1m"), "--budget", "--out"),
+        (("export", "run", "--to", "onxx", "-o", "x"), "'onxx' is not one of", "Value error"),
+    ],
+)
+def test_options_are_corrected_in_few_words(
+    command: Command, words: tuple[str, ...], told: str, untold: str
+) -> None:
+    answer = command(*words)
+    assert answer.code == 2
+    assert told in answer.err
+    assert untold not in answer.err

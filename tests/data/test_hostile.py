@@ -75,8 +75,8 @@ def test_what_is_no_file_is_left_out(photos: Path, command: Command) -> None:
     assert data.notes == (
         "left out 4 pipes, devices or broken links that are named like images: "
         "ash/gone.png, ash/itself.png, ash/pipe.png, ...",
-        "left out 1 files that are no images by their endings: elm/notes.txt",
-        "left out 1 folders inside of class folders that are links: elm/up",
+        "left out 1 file that is no image by its ending: elm/notes.txt",
+        "left out 1 folder inside of a class folder that is a link: elm/up",
     )
     with pytest.raises(DataError, match="no file, but a folder, a pipe"):
         decoding.open_file(photos / "ash" / "pipe.png")
@@ -92,7 +92,7 @@ def test_a_snapshot_keeps_what_was_left_out(photos: Path, tmp_path: Path) -> Non
     options = ReadOptions(hold="cache", cache=tmp_path / "cache")
     first, second = (load("photos", options).notes for _ in range(2))
     assert first == second
-    assert first == ("left out 1 files that are no images by their endings: ash/notes.txt",)
+    assert first == ("left out 1 file that is no image by its ending: ash/notes.txt",)
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def test_a_class_named_train_beside_others(photos: Path) -> None:
     draw(photos / "train" / "0.png", 90)
     data = load("photos")
     assert data.train.classes == ("ash", "elm", "train")
-    assert data.notes == ("the folders train are taken for classes",)
+    assert data.notes == ("the folder train is taken for a class",)
     for part in ("train", "test", "val"):
         draw(photos / part / "ash" / "1.png", 91)
         draw(photos / part / "elm" / "2.png", 92)

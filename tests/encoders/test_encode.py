@@ -266,7 +266,9 @@ def test_a_store_without_permission(
 
     monkeypatch.setattr(Path, "touch", refuse)
     words = ("encode", photos, "-o", "x.npz", "--encoder", tiny_model, "--quiet")
-    assert ".keys: Permission denied; free some space or choose another folder" in mistake(*words)
+    assert ".keys: Permission denied; choose another folder, or have this one opened" in mistake(
+        *words
+    )
     assert not Path("x.npz").exists()
 
 

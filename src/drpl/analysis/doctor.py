@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -20,8 +20,9 @@ from drpl.data.conflicts import (
     list_some,
     mark_pixels,
 )
-from drpl.data.dataset import Dataset, DatasetSplits
+from drpl.data.dataset import Dataset, DatasetSplits, EmptyClassError
 from drpl.data.decoding import open_file
+from drpl.data.sources import ReadOptions, load
 from drpl.encoders.lite import find_weights
 from drpl.errors import ConfigError, DrplError
 from drpl.runs.display import duration
@@ -50,6 +51,24 @@ class Examination:
             epochs = sum(stage.epochs for stage in plan.stages)
             lines.append(f"  {preset:<14}{epochs:>5} epochs{duration(plan.seconds):>12}")
         return "\n".join(lines)
+
+
+def load_what_has_images(what: str, read_options: ReadOptions) -> DatasetSplits:
+    """The data set at a path; classes without an image that can be read are noted and left out.
+
+    Other commands stop there, for a model would learn nothing of such a class.
+    """
+    notes: tuple[str, ...] = ()
+    while True:
+        try:
+            data = load(what, read_options)
+        except EmptyClassError as error:
+            if not error.others or error.others == read_options.classes:
+                raise
+            notes += (f"{error}, as is done here",)
+            read_options = replace(read_options, classes=error.others)
+        else:
+            return replace(data, notes=notes + data.notes)
 
 
 def examine(
@@ -137,7 +156,8 @@ def _find_small_classes(dataset: Dataset) -> Iterator[str]:
     counts = _count_classes(dataset)
     small = [name for name, count in counts.items() if count < FEW]
     if small:
-        yield f"{len(small)} classes have fewer than {FEW} images: {list_some(small)}"
+        what = "1 class has" if len(small) == 1 else f"{len(small)} classes have"
+        yield f"{what} fewer than {FEW} images: {list_some(small)}"
     if max(counts.values()) > 10 * max(1, min(counts.values())):
         least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield f"classes are uneven: {least!r} has {counts[least]} images, {most!r} {counts[most]}"
@@ -149,7 +169,10 @@ def _find_copies(dataset: Dataset, marks: Marks) -> Iterator[str]:
     alike = [g for g in groups if have_same_labels(dataset, g)]
     if alike:
         count = sum(len(group) - 1 for group in alike)
-        yield f"{count} images are exact copies of others with the same label"
+        what = "1 image is an exact copy of another"
+        if count > 1:
+            what = f"{count} images are exact copies of others"
+        yield f"{what} with the same label"
 
 
 def _estimate_times(data: DatasetSplits, presets: Sequence[str]) -> Iterator[tuple[str, Plan]]:

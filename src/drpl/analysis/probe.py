@@ -153,7 +153,7 @@ def select_parts(data: DatasetSplits, names: Sequence[str]) -> tuple[Dataset, Da
         train, test = train.with_true_labels().concat(data.outside), None
     train.check_names(names)
     if len(names or train.classes) < 2:
-        raise DataError("at least two classes are needed to tell apart; name more")
+        raise DataError("at least two classes are needed; name more")
 
     def select(dataset: Dataset) -> Dataset:
         return dataset.with_true_labels().select_classes(names or train.classes)

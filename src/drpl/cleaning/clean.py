@@ -138,7 +138,7 @@ def clean(
     issues are then entries: labels that should not be there, and labels that are missing.
     """
     seconds = parse_duration(budget)
-    asked = _Asked(repeats, seed, features, device, decided=decisions is not None)
+    asked = _Asked(repeats, seed, features, device, budget, decided=decisions is not None)
     earlier = read_earlier(decisions) if decisions else None
     with display or Overall(seconds, quiet=quiet) as shown:
         options = replace(read_options or ReadOptions(), several=True)
@@ -156,6 +156,7 @@ class _Asked:
     seed: int
     features: str
     device: str | None
+    budget: str
     decided: bool = False  # whether earlier decisions are to hold
 
 
@@ -174,7 +175,7 @@ def _clean(
             raise ConfigError("decisions are on one label an image, and these have several")
         return clean_tags(data, folder, asked.features, options, about, display)
     if (folder / "clean.json").exists():
-        return _load_finished(folder, asked)
+        return _load_finished(folder, asked, display)
     with lock_folder(folder):
         choice = _choose(data, folder, options, asked, about, display)
         runs = list(_train(choice, folder, asked, display))
@@ -198,6 +199,11 @@ def _choose(
     options = replace(options, progress=display.follow(ENCODE))
     if (folder / PLAN).exists():
         kept = Choice.load(folder / PLAN, data, options)
+        if planned := _find_other_budget(folder, asked.budget):
+            display.note(
+                f"{folder} was planned with a budget of {planned}, and goes on with that plan; "
+                f"for a budget of {asked.budget} name a new folder (-o)"
+            )
         _forecast(read_json(folder / PLAN, PlanRecord).get("forecast", ()), display)
         return replace(kept, seeds=asked.repeats or kept.seeds)
     found = represent(data, asked.features, options, display.left)
@@ -215,7 +221,7 @@ def _choose(
         left = duration(display.left)
         display.note(f"{left} of the budget are left, but nothing quicker would learn enough")
     _forecast(forecast, display)
-    choice.save(folder / PLAN, about, forecast)
+    choice.save(folder / PLAN, about, forecast, asked.budget)
     return choice
 
 
@@ -258,7 +264,15 @@ def _take_over(folder: Path, earlier: Earlier, display: Overall) -> None:
     display.notes(found.notes)
 
 
-def _load_finished(folder: Path, asked: _Asked) -> Cleaning:
+def _find_other_budget(folder: Path, asked: str) -> str | None:
+    """The budget that a folder was planned with, if that is known and not what is asked for."""
+    if not (folder / PLAN).exists():
+        return None
+    planned: str | None = read_json(folder / PLAN, PlanRecord).get("budget")
+    return planned if planned and parse_duration(planned) != parse_duration(asked) else None
+
+
+def _load_finished(folder: Path, asked: _Asked, display: Overall) -> Cleaning:
     """What an earlier call found, if it was asked the same."""
     figures = read_json(folder / "clean.json", CleanRecord)
     wanted = {"seed": asked.seed, "repeats": asked.repeats or figures["repeats"]}
@@ -268,6 +282,11 @@ def _load_finished(folder: Path, asked: _Asked) -> Cleaning:
                 f"{folder} was made with {name} {figures[name]}, but {value} was asked for; "
                 "use another folder"
             )
+    if planned := _find_other_budget(folder, asked.budget):
+        display.note(
+            f"{folder} was finished with a budget of {planned}, and this is what was found then; "
+            f"for a budget of {asked.budget} name a new folder (-o)"
+        )
     return Cleaning(folder, figures)
 
 

@@ -71,8 +71,10 @@ class Correction:
         gone, model = len(self.dropped), sum(change.who == MODEL for change in self.changes)
         text = (
             f"{len(self.labels):,} images, {len(self.changes) - gone:,} with a new label, "
-            f"{gone:,} dropped; {model:,} of these changes are the model's"
+            f"{gone:,} dropped"
         )
+        if model:
+            text += f"; {model:,} of these changes {'are' if model > 1 else 'is'} the model's"
         if self.disputed:
             count = len(self.disputed)
             text += f"; {count:,} {'images are' if count > 1 else 'image is'} disputed, the latest "
@@ -83,13 +85,18 @@ class Correction:
 def _follow_model(
     cleaned: CleanedFolder, decided: dict[int, Decision], above: float | None
 ) -> Iterator[Decision]:
-    """The suggestions that are followed though nobody looked; dated by the run, not by today."""
+    """The suggestions that are followed though nobody looked; dated by the run, not by today.
+
+    The model may be sure which class an image most resembles and yet not that its label is wrong,
+    so both have to be probable enough.
+    """
     if above is None:
         return
     from drpl.cleaning.review.forecast import Forecaster
 
     issues = cleaned.issues
-    sure = issues[(issues["verdict"] == "mislabelled") & (issues["confidence"] >= above)]
+    both = issues[["confidence", "p_noisy"]].min(axis=1)
+    sure = issues[(issues["verdict"] == "mislabelled") & (both >= above)]
     p_noisy = pd.Series(Forecaster(cleaned).learn(decided).p_noisy, cleaned.samples.index)
     for row in sure.itertuples():
         if row.Index not in decided:

@@ -14,7 +14,6 @@ from drpl.cleaning.plan import Doubts
 from drpl.runs.folder import Result
 
 CONTRADICTED = 0.6  # share of contradicted labels from which on nothing is sure
-WITHHELD = "so it may be that no label is wrong, and nothing is listed"
 
 
 def find_doubts(run: Judgement, runs: Sequence[Result], early: Doubts, *, pixels: bool) -> Doubts:
@@ -26,7 +25,7 @@ def find_doubts(run: Judgement, runs: Sequence[Result], early: Doubts, *, pixels
     vague = [f"{note}{_say_how_often(count, len(runs))}" for note, count in notes.items()]
     useless = _note_contradictions(run)
     on_rate = pixels and bool(early.on_rate or (useless and vague)) and run.rate.high < 1
-    return Doubts([*useless, *vague, *early.texts, *([WITHHELD] if on_rate else [])], on_rate)
+    return Doubts([*useless, *vague, *early.texts], on_rate)  # the rate says what follows from it
 
 
 def _say_how_often(count: int, runs: int) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -207,9 +208,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
     """`data.json`: source, root, classes and perhaps time."""
     path = folder / "data.json"
     if not path.exists():
-        raise RunError(
-            f"{folder} has no data.json; make the folder with: drpl clean DATA -o {folder}"
-        )
+        raise RunError(_explain_missing(folder))
     about = read_json(path, AboutRecord)
     if about.get("several"):
         raise RunError(
@@ -217,6 +216,28 @@ def _read_about(folder: Path) -> dict[str, Any]:
             f"was found is in {folder / 'label-issues.csv'} and {folder / 'samples.csv'}"
         )
     return about
+
+
+def _explain_missing(folder: Path) -> str:
+    """Why a folder is not a cleaned one, and what to do; nobody should clean into their photos."""
+    from drpl.cleaning.claim import PLAN
+    from drpl.data.readers.folder import list_images
+
+    if not folder.exists():
+        return f"there is no {folder}; name the folder that `drpl clean` wrote"
+    if (folder / PLAN).exists():
+        return (
+            f"{folder} is not finished; go on with the same command as before, drpl clean DATA -o "
+            f"{shlex.quote(str(folder))}"
+        )
+    is_run = (folder / "samples.csv").exists()  # its pictures are not the user's
+    if not is_run and (folder.is_file() or next(list_images(folder, ""), None)):
+        first = shlex.join(["drpl", "clean", str(folder), "-o", "cleaned"])
+        return (
+            f"{folder} is not a folder that `drpl clean` wrote; clean it first, into another "
+            f"folder, with: {first}"
+        )
+    return f"{folder} has no data.json; name the folder that `drpl clean` wrote"
 
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:

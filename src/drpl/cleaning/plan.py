@@ -137,8 +137,7 @@ class Choice:
         if steps < useful:
             doubts.append(
                 f"the networks learn in {steps:,} steps only, where {useful} or more are of use: "
-                "what they have not learnt looks like wrong labels; give them more time (--budget) "
-                "or more images"
+                f"what they have not learnt looks like wrong labels; {self._advise(useful)}"
             )
         counts = torch.bincount(train.labels, minlength=len(train.classes))
         scarce = counts[counts < SCARCE]
@@ -149,8 +148,19 @@ class Choice:
             )
         return Doubts(doubts, steps < useful or int(scarce.sum()) >= MANY * len(train))
 
+    def _advise(self, useful: int) -> str:
+        """What leads to as many steps as are of use: with few images no time does."""
+        most = next(list_choices(self.data)).count_steps()
+        if most >= useful:
+            return "give them more time (--budget) in a new folder (-o)"
+        return "more images would help, but more time (--budget) would not"
+
     def save(
-        self, path: Path, about: Mapping[str, Any] | None = None, forecast: Forecast = ()
+        self,
+        path: Path,
+        about: Mapping[str, Any] | None = None,
+        forecast: Forecast = (),
+        budget: str | None = None,
     ) -> None:
         """Keep the choice, so that a stopped call goes on with it, and what data it is for."""
         shape, made = self.data.train.images.shape, self.data.encoding
@@ -161,7 +171,7 @@ class Choice:
             "notes": self.notes,
             "tuned": self.tuned,
         }
-        more |= {"copied": self.copied, "forecast": forecast}
+        more |= {"copied": self.copied, "forecast": forecast, "budget": budget}
         write_json(path, {**plan, **more, "data": about}, sealed=True)
 
     @classmethod

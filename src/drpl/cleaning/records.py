@@ -21,6 +21,7 @@ class PlanRecord(Record):
     tuned: bool = False
     copied: Count = 0
     forecast: list[dict[str, FiniteFloat]] = Field(default_factory=list)
+    budget: str | None = None  # as the user wrote it
     data: dict[str, Any] | None = None
 
 

@@ -84,7 +84,7 @@ def represent(
         mirrored = not count_missing(lazy, replace(asked, mirrored=True))
     asked = replace(asked, features=encoder, mirrored=mirrored or asked.mirrored)
     data = encode_splits(lazy, asked)
-    check_every_class(data.train.labels, data.train.classes)  # also of what could be read
+    check_every_class(data.train.labels, data.train.classes, lazy.train.labels)
     views = " and of mirror images" if asked.mirrored else ""
     note = f"{told}: trained on features of {encoder}{views}"
     return Representation(data, encoder, (note,))

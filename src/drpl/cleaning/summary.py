@@ -9,10 +9,7 @@ NOTES = 10  # that are shown; all of them are in clean.json
 OFTEN = 0.02  # share of a class from which on a confusion is named
 DISTRUSTED = 1.5  # times the mean share of doubted labels makes a class one to distrust
 NONE = 0.005  # a lower end of the rate below which all labels may be right
-WITHHELD = (
-    "It may be that none is: what is wrong cannot be told from what was not learnt, so nothing is "
-    "listed."
-)
+WITHHELD = "It may be that none is, so nothing is listed."  # why is said before
 UNKNOWN = "the predictions agree with them no more often than chance would, so nothing is listed"
 MEANING = {
     "mislabelled": "look like another class",

@@ -167,7 +167,7 @@ class Looked(Answer):
 
 
 class Probed(Answer):
-    """`probe`: how well features tell classes apart, as in probes.csv."""
+    """`probe`: how well features separate classes, as in probes.csv."""
 
     rows: list[dict[str, Any]]
     files: list[Path]

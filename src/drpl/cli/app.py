@@ -26,11 +26,23 @@ EXIT_CODES = (
     "Exit codes: 0 all went well; 1 a part of the work failed, and what is said names it; 2 a "
     "mistake in the command or its data, in one sentence; 130 stopped by Ctrl-C."
 )
+# Typer has its own copy of click, or click's, and names but one of the errors.
+USAGE_ERROR: Any = typer.BadParameter.__base__
 _wants_json = ContextVar("wants_json", default=False)
 
 
 class GroupByJob(TyperGroup):
     """Lists commands under what they are for, with whole sentences."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what is wrong with its options is said in fewer words."""
+        try:
+            return super().invoke(ctx)
+        except USAGE_ERROR as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's
+            if near := getattr(error, "possibilities", None):  # the nearest first
+                error.possibilities = near[:1]
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order of the jobs."""

@@ -23,7 +23,7 @@ from drpl.cli.answers import (
     list_suspicious,
 )
 from drpl.cli.app import answers, app, say, show, stoppable, wants_json
-from drpl.cli.options import DATA, DEVICE, QUIET, READ, SEED, takes
+from drpl.cli.options import DATA, DEVICE, EXAMINE, QUIET, SEED, takes
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
@@ -37,11 +37,11 @@ FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 
 @app.command()
 @answers
-@takes(read_options={name: READ[name] for name in READ if name != "features"})
+@takes(read_options={name: EXAMINE[name] for name in EXAMINE if name != "features"})
 def clean(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
-    budget: Annotated[str, typer.Option(help="Time to train: 10m, 2h, 1h30m ...")] = "10m",
+    budget: Annotated[str, typer.Option(help="Time for everything: 10m, 2h, 1h30m ...")] = "10m",
     repeats: Annotated[
         int | None,
         typer.Option(help="Seeds to train with [default: as many as there is time for].", min=1),
@@ -69,7 +69,7 @@ def clean(
     ] = False,
     quiet: Annotated[bool, QUIET] = False,
 ) -> Cleaned | TagsCleaned:
-    """Find the wrong labels of your data, what they should be, and a model that knows better."""
+    """Find the wrong labels of your data, suggest right ones, and train a robust model."""
     from drpl.cleaning.progress import Overall
     from drpl.runs.display import parse_duration
 
@@ -200,7 +200,7 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
         ) from None
     with DecisionLog(cleaned) as log, open_socket(port) as opened:
         auth, before = Auth(opened.getsockname()[1]), len(log.lines)
-        say(f"{len(cleaned.issues):,} issues, {_count_decided(log):,} decided; review them at")
+        say(f"{_count_issues(log)} at")
         say(f"  {auth.make_address()}")
         say("Every decision is saved at once. Stop with Ctrl-C.")
         sys.stdout.flush()  # also where it is no terminal: someone waits for the address
@@ -210,7 +210,8 @@ def _serve(cleaned: "CleanedFolder", port: int, no_open: bool, who: str) -> None
             build_server(log, who, auth).run(sockets=[opened])
         if len(log.lines) > before:
             _update_report(log)
-        say(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
+        if len(cleaned.issues):
+            say(f"\n{_count_decided(log):,} of {len(cleaned.issues):,} issues are decided")
 
 
 def _update_report(log: "DecisionLog") -> None:
@@ -219,6 +220,15 @@ def _update_report(log: "DecisionLog") -> None:
 
     with contextlib.suppress(KeyboardInterrupt):  # it is whole or as it was
         update_report(log.cleaned, log.active.by_image())
+
+
+def _count_issues(log: "DecisionLog") -> str:
+    """How many there are to review."""
+    count = len(log.cleaned.issues)
+    if not count:
+        return "No label is listed; look at any image"
+    what = "1 issue" if count == 1 else f"{count:,} issues"
+    return f"{what}, {_count_decided(log):,} decided; review {'it' if count == 1 else 'them'}"
 
 
 def _count_decided(log: "DecisionLog") -> int:
@@ -269,8 +279,9 @@ def apply(
     accept_above: Annotated[
         float | None,
         typer.Option(
-            help="Follow the model where nobody decided, it finds the image mislabelled, and its "
-            "confidence is at least this.",
+            help="Where nobody decided: take the suggested class of mislabelled images if both its "
+            "probability (confidence in issues.csv) and the probability that the given label is "
+            "wrong (p_noisy) are at least this.",
             min=0,
             max=1,
         ),

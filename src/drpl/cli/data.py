@@ -10,7 +10,19 @@ import typer
 
 from drpl.cli.answers import Examined, Listed, Noised, Wrote
 from drpl.cli.app import answers, app, say, stoppable, wants_json
-from drpl.cli.options import CONFUSION, DATA, DEVICE, LEARN, OOD, QUIET, READ, SEED, reads, takes
+from drpl.cli.options import (
+    CONFUSION,
+    DATA,
+    DEVICE,
+    EXAMINE,
+    LEARN,
+    OOD,
+    QUIET,
+    READ,
+    SEED,
+    reads,
+    takes,
+)
 from drpl.data.sources import Engine, ReadOptions
 from drpl.errors import ConfigError
 from drpl.registry import Entry
@@ -112,7 +124,7 @@ def confusion(
 
 @app.command()
 @answers
-@reads
+@takes(read_options=EXAMINE)
 def doctor(
     data: Annotated[str, DATA],
     *,
@@ -134,7 +146,6 @@ def doctor(
     like one.
     """
     from drpl.analysis import doctor as practice
-    from drpl.data.sources import load
     from drpl.files import check_apart
 
     if out:
@@ -143,7 +154,7 @@ def doctor(
         raise ConfigError("--out is for what features tell; add --features lite0")
     read_options = replace(read_options, skip_broken=True, several=True)
     timed = practice.list_presets() if presets or times else []
-    loaded = load(data, read_options)
+    loaded = practice.load_what_has_images(data, read_options)
     found = practice.examine(loaded, loaded.root, timed)
     if out and found.findings:
         found.findings.write(out)
@@ -151,7 +162,9 @@ def doctor(
     files = [out / "duplicates.csv", out / "outliers.csv"] if out and found.findings else []
     if files:
         say(f"wrote {' and '.join(map(str, files))}")
-    again = shlex.join(["drpl", "clean", data, "-o", "cleaned"])
+    chosen = loaded.origin.read_options.classes if loaded.origin else ()
+    only = ["--classes", ",".join(chosen)] if chosen else []  # others may have no images
+    again = shlex.join(["drpl", "clean", data, "-o", "cleaned", *only])
     say(f"find its wrong labels, in ten minutes or the time you give it, with: {again}")
     return Examined(
         facts=dict(found.facts),

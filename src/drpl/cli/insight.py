@@ -62,7 +62,9 @@ def look(
 @takes(read_options=PLACE)
 def probe(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
-    target: Annotated[str, typer.Option(help="The data set of other classes to tell apart.")],
+    target: Annotated[
+        str, typer.Option(help="A data set of other classes, which the features are to separate.")
+    ],
     classes: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +80,7 @@ def probe(
         Path, typer.Option("--out", "-o", help="Folder to write probes.csv and a figure to.")
     ] = Path("probes"),
 ) -> Probed:
-    """Tell other classes apart by the features after each block of trained networks."""
+    """Measure how well the features after each block of trained networks separate classes."""
     from drpl.analysis.probe import format_probes
     from drpl.analysis.probe import probe as measure
 

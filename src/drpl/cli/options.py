@@ -41,8 +41,12 @@ HOLD = typer.Option(
 )
 CACHE = typer.Option(help="Folder of that cache [default: .drpl-cache].")
 FEATURES = typer.Option(
-    help="Train on vectors that a pretrained network makes of the images: a name from `drpl list "
-    "encoders`, or an .npz of your own; --size is then what it sees."
+    help="Use vectors that a pretrained network makes of the images, not their pixels: a name from "
+    "`drpl list encoders`, or an .npz of your own; --size is then what it sees."
+)
+SEEN_BY = typer.Option(
+    help="Compare the images by vectors that a pretrained network makes of them: a name from `drpl "
+    "list encoders`, or an .npz of your own; --size is then what it sees."
 )
 MIRRORED = typer.Option("--mirrored", help="Features of an image and its mirror image, averaged.")
 PATH_COLUMN = typer.Option(help="Column of a list with the images' paths [default: by its name].")
@@ -59,6 +63,7 @@ DEPTH = typer.Option(
     help="How far down the folders are that name classes; 2: labels are a/b [default: 1].", min=1
 )
 SKIP = typer.Option("--skip-broken", help="Leave out files that cannot be read.")
+SKIPPED = typer.Option("--skip-broken", hidden=True)  # for commands that do so in any case
 
 Command = Callable[..., Any]
 Options = Mapping[str, tuple[Any, ...]]  # by name: type, default, and perhaps a parser
@@ -117,6 +122,11 @@ READ: Options = {
     "label_pattern": (Annotated[str | None, PATTERN], None),
     "classes": (Annotated[list[str] | None, CLASSES], None, split_names, tuple),
     "depth": (Annotated[int | None, DEPTH], None),
+}
+EXAMINE: Options = {  # of what trains nothing, and names what cannot be read
+    **READ,
+    "features": (Annotated[str | None, SEEN_BY], None),
+    "skip_broken": (Annotated[bool, SKIPPED], False),
 }
 LEARN: Options = {  # how a network learns
     "preset": (Annotated[list[str] | None, PRESET], None, split_names),

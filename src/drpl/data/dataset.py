@@ -17,6 +17,7 @@ from drpl.errors import DataError, did_you_mean
 if TYPE_CHECKING:
     from drpl.data.sources import ReadOptions
 
+NAMED = 5  # classes in an error
 LARGEST_PART = 2**24  # numbers in double precision at once
 
 
@@ -310,18 +311,46 @@ def check_labels(labels: Tensor, classes: Sequence[str], images: int) -> None:
         )
 
 
-def check_every_class(labels: Tensor, classes: Sequence[str]) -> None:
-    """Raise if there is but one class, or one without a training image."""
+class EmptyClassError(DataError):
+    """A class has no training image; the `others` have some."""
+
+    def __init__(self, sentence: str, others: Sequence[str]) -> None:
+        super().__init__(f"{sentence}, or read the other classes only (--classes)")
+        self.others = tuple(others)
+
+
+def check_every_class(
+    labels: Tensor,
+    classes: Sequence[str],
+    listed: Tensor | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Raise if there is but one class, or one without a training image.
+
+    `listed` are the labels of all images, where `labels` are those of the images that could be
+    read; `folder` is where each class has a folder of its name.
+    """
     if len(classes) < 2:
         only = f" ({classes[0]!r})" if len(classes) else ""
-        raise DataError(f"found one class only{only}; at least two are needed to tell apart")
-    counts = torch.bincount(labels, minlength=len(classes))
-    empty = [name for name, count in zip(classes, counts.tolist(), strict=True) if count == 0]
-    if empty:
-        raise DataError(
-            f"no training image is labelled {', '.join(map(repr, empty[:5]))}; "
-            "add some or take the class out"
+        raise DataError(f"found one class only{only}; at least two are needed")
+    counts = torch.bincount(labels, minlength=len(classes)).tolist()
+    empty = [k for k, count in enumerate(counts) if count == 0]
+    if not empty:
+        return
+    others = [name for k, name in enumerate(classes) if k not in empty]
+    names = [classes[k] for k in empty[:NAMED]]
+    more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+    if listed is not None and (lost := int(torch.isin(listed, torch.tensor(empty)).sum())):
+        which = ", ".join(map(repr, names)) + more
+        sentence = f"none of the {lost:,} images labelled {which} can be read; mend them"
+    elif folder:
+        which = ", ".join(str(folder / name) for name in names) + more
+        sentence = (
+            f"there are no images in {which}; add some, remove the folder{'s' * (len(empty) > 1)}"
         )
+    else:
+        sentence = f"no training image is labelled {', '.join(map(repr, names))}{more}; add some"
+    raise EmptyClassError(sentence, others)
 
 
 def statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:

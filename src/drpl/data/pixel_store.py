@@ -93,9 +93,12 @@ def check_broken(broken: Broken, count: int, read_options: ReadOptions) -> None:
     if broken and (not read_options.skip_broken or len(broken) == count):
         named = "; ".join(list(broken.values())[:NAMED])
         more = f"; and {len(broken) - NAMED} more" if len(broken) > NAMED else ""
+        remedy = "or leave them out with --skip-broken"
+        if read_options.skip_broken:
+            remedy = "for nothing else is there"
         raise DataError(
-            f"{len(broken)} of {count} images cannot be read ({named}{more}); "
-            "mend or remove them, or leave them out with --skip-broken"
+            f"{len(broken)} of {count} images cannot be read ({named}{more}); mend or remove them, "
+            f"{remedy}"
         )
 
 

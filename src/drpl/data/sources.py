@@ -138,8 +138,9 @@ def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     if read_options.features:
         if len(data.train.images.shape) != 3:
             raise DataError(f"{what} holds vectors; there are no images to make features of")
+        listed = data.train.entries
         data = ENCODE.load()(data, read_options)
-        check_every_class(data.train.entries, data.train.classes)  # of what could be read
+        check_every_class(data.train.entries, data.train.classes, listed)
     elif read_options.size and not read_options.lazy:
         data = data.resize(read_options.size)
     data = replace(data, notes=(*data.notes, *find_conflicts(data)))
@@ -155,7 +156,8 @@ def _select_classes(data: "DatasetSplits", names: tuple[str, ...]) -> "DatasetSp
         raise DataError("classes can be chosen of a list, not of arrays with several labels each")
     train, test = data.train.select_classes(names), data.test
     gone = len(data.train) - len(train)
-    note = f"left out {gone:,} training images of classes that were not asked for"
+    what = "1 training image" if gone == 1 else f"{gone:,} training images"
+    note = f"left out {what} of classes that were not asked for"
     return replace(
         data,
         train=train,

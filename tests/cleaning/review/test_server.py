@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -23,6 +25,7 @@ from drpl.cleaning.review.decision_log import DecisionLog, read_decisions
 from drpl.cleaning.review.server import LONGEST, Auth, build_server, open_socket
 from drpl.errors import ConfigError
 from tests.cli.test_cli import Mistake
+from tests.conftest import Command
 from tests.support.cleaned import CLASSES, Made, add_found, make, make_large
 
 
@@ -489,3 +492,21 @@ def test_a_port_that_is_taken(mistake: Mistake, tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         assert f"port {port} cannot be used" in mistake("review", made.folder, "--port", port)
+
+
+@pytest.mark.parametrize(
+    ("listed", "first"),
+    [(0, "No label is listed; look at any image at"), (1, "1 issue, 0 decided; review it at")],
+)
+def test_how_much_there_is_to_review(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, listed: int, first: str
+) -> None:
+    made = make(tmp_path)
+    path = made.folder / "issues.csv"
+    pd.read_csv(path, keep_default_na=False).head(listed).to_csv(path, index=False)
+    stopped = SimpleNamespace(run=lambda **_: None)
+    monkeypatch.setattr("drpl.cleaning.review.server.build_server", lambda *_: stopped)
+    answer = command("review", made.folder, "--no-open")
+    assert answer.code == 0, answer.err
+    assert answer.out.splitlines()[0] == first
+    assert ("0 of 1 issues are decided" in answer.out) == bool(listed)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from drpl.data.readers.arrays import arrays
-from drpl.data.sources import load
+from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 
 
@@ -37,6 +37,15 @@ def test_npz(tmp_path: Path) -> None:
     data = load(str(tmp_path / "set.npz"))
     assert (data.name, data.train.classes) == ("set", ("no", "yes"))
     assert data.test is not None
+
+
+def test_a_class_of_a_file_that_no_image_has(tmp_path: Path) -> None:
+    """The error says to choose the others, and that helps."""
+    path, names = tmp_path / "set.npz", np.array(["no", "yes", "perhaps"])
+    np.savez(path, x=np.zeros((4, 8, 8), np.uint8), y=np.array([0, 1, 0, 1]), classes=names)
+    with pytest.raises(DataError, match=r"is labelled 'perhaps'; add some, or read .* \(--classes"):
+        load(str(path))
+    assert load(str(path), ReadOptions(classes=("no", "yes"))).train.classes == ("no", "yes")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_classes_at_a_depth(nested: Path) -> None:
     data = load(str(nested), ReadOptions(depth=2))
     assert data.train.classes == ("cold/blue", "cold/green", "warm/red")
     assert find_colours(data.train) == ["blue", "blue", "green", "red"]
-    assert data.notes == ("left out 1 image files above the folders that name classes: loose.png",)
+    assert data.notes == ("left out 1 image file above the folders that name classes: loose.png",)
     assert load(str(nested)).train.classes == ("cold", "warm")
     with pytest.raises(DataError, match="no sub-folders at depth 3"):
         load(str(nested), ReadOptions(depth=3))
@@ -74,7 +74,7 @@ def test_only_some_classes(nested: Path) -> None:
     data = load(str(nested), options)
     assert data.train.classes == ("cold/blue", "warm/red")
     assert len(data.train) == 3
-    assert "left out 1 classes that were not asked for: cold/green" in data.notes
+    assert "left out 1 class that was not asked for: cold/green" in data.notes
     with pytest.raises(DataError, match="no class is named 'cold/blu'; did you mean"):
         load(str(nested), ReadOptions(depth=2, classes=("cold/blu",)))
 
@@ -98,7 +98,7 @@ def test_labels_in_the_names_of_files(nested: Path) -> None:
     data = load(str(nested), ReadOptions(label_pattern=r"(?P<label>[a-z]+)_\d+\.png$"))
     assert data.train.classes == ("blue", "green", "red")
     assert name_labels(data.train) == find_colours(data.train)
-    note = "left out 1 images whose paths the label pattern does not match: loose.png"
+    note = "left out 1 image whose path the label pattern does not match: loose.png"
     assert data.notes == (note,)
 
 
@@ -124,7 +124,7 @@ def test_folders_that_only_the_test_part_has_are_said(tmp_path: Path) -> None:
         (tmp_path / place).mkdir(parents=True)
         paint(Path(place).name).save(tmp_path / place / "1.png")
     notes = load(str(tmp_path)).notes
-    assert any("1 folders of the test part that are no classes" in note for note in notes)
+    assert any("1 folder of the test part that is no class" in note for note in notes)
 
 
 # --- shards ---
@@ -302,10 +302,10 @@ def test_what_is_not_read_of_coco_is_said(tmp_path: Path, scene: Image.Image) ->
     data = load(str(tmp_path / "boxes.json"))
     assert len(data.train) == 3
     assert set(data.notes) == {
-        "left out 1 boxes around crowds: 21",
-        "left out 1 annotations without a box: 22",
-        "left out 1 images without a box: empty.png",
-        "left out 1 images that are listed but not there: gone.png",
+        "left out 1 box around a crowd: 21",
+        "left out 1 annotation without a box: 22",
+        "left out 1 image without a box: empty.png",
+        "left out 1 image that is listed but not there: gone.png",
         "left out 2 images whose names lead out of their folder: ../../etc/passwd, /etc/passwd",
         "left out 2 boxes of less than 2 pixels a side: 1.png (20), 1.png (23)",
     }
@@ -371,7 +371,7 @@ def test_voc(tmp_path: Path, scene: Image.Image) -> None:
     assert data.test.paths is not None
     assert data.test.paths[0] == "JPEGImages/2.png#xywh=0,0,24,24"
     assert data.train.columns["box"] == ("0,0,24,24", "24,0,24,24", "48,0,24,24")
-    assert "left out 1 annotations that no list in ImageSets/Main names: 3.xml" in data.notes
+    assert "left out 1 annotation that no list in ImageSets/Main names: 3.xml" in data.notes
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_voc_that_leads_out_of_its_folder(tmp_path: Path, scene: Image.Image) ->
     path.write_text(path.read_text().replace("2.png", "../../secret.png"))
     data = load(str(tmp_path))
     assert len(data.train) == 3
-    assert any("1 images whose names lead out of their folder" in note for note in data.notes)
+    assert any("1 image whose name leads out of its folder" in note for note in data.notes)
 
 
 def test_a_region_outside_of_its_image_is_a_broken_image(tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_saved_data_set(tmp_path: Path) -> None:
     assert data.test is not None
     assert (len(data.train), len(data.test)) == (9, 3)
     assert name_labels(data.test) == find_colours(data.test)
-    assert "left out 1 parts that are neither train nor test nor val: extra" in data.notes
+    assert "left out 1 part that is neither train nor test nor val: extra" in data.notes
     file = tmp_path / "one" / "data-00000-of-00002.arrow"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     with pytest.raises(DataError, match="no Arrow file that can be read"):

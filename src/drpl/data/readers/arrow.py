@@ -11,14 +11,19 @@ from typing import Any
 
 from drpl.data.address import SIGN, open_table
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.folder import LeftOut
+from drpl.data.readers.folder import Kind, LeftOut
 from drpl.data.readers.list import LABEL_NAMES, choose_column, to_text
 from drpl.data.readers.rows import OTHER_SPLITS, SPLITS, Rows, build
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError, did_you_mean
 
-OUTSIDE = "rows whose images are not in the data set but elsewhere"
-UNUSED = "parts that are neither train nor test nor val"
+OUTSIDE = Kind(
+    "row whose image is not in the data set but elsewhere",
+    "rows whose images are not in the data set but elsewhere",
+)
+UNUSED = Kind(
+    "part that is neither train nor test nor val", "parts that are neither train nor test nor val"
+)
 
 
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:

@@ -7,14 +7,16 @@ from typing import NamedTuple
 
 from drpl.data.address import is_there, name_region
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.folder import LeftOut
+from drpl.data.readers.folder import Kind, LeftOut
 from drpl.data.readers.rows import NOT_THERE, Rows, build
 from drpl.data.sources import ReadOptions
 
 SMALLEST = 2  # pixels a side of a box that shows anything
-TOO_SMALL = f"boxes of less than {SMALLEST} pixels a side"
-OUTSIDE = "images whose names lead out of their folder"
-NO_BOX = "images without a box"
+TOO_SMALL = Kind(*(f"{box} of less than {SMALLEST} pixels a side" for box in ("box", "boxes")))
+OUTSIDE = Kind(
+    "image whose name leads out of its folder", "images whose names lead out of their folder"
+)
+NO_BOX = Kind("image without a box", "images without a box")
 
 
 class Box(NamedTuple):
@@ -62,6 +64,6 @@ def is_inside(file: str) -> bool:
     return not steps.is_absolute() and ".." not in steps.parts and "\0" not in file
 
 
-def _note_once(left_out: LeftOut, kind: str, name: str) -> None:
+def _note_once(left_out: LeftOut, kind: Kind, name: str) -> None:
     if name not in left_out.setdefault(kind, []):
         left_out[kind].append(name)

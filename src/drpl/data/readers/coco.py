@@ -8,14 +8,14 @@ from typing import Any
 from drpl.data.address import is_there
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.boxes import NO_BOX, Box, build_boxes, is_inside
-from drpl.data.readers.folder import LeftOut
+from drpl.data.readers.folder import Kind, LeftOut
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
 
 LISTS = ("images", "annotations", "categories")
 LARGEST = 2**30  # bytes of a file that is read at once; it takes several times that in memory
-CROWD = "boxes around crowds"
-NO_PLACE = "annotations without a box"
+CROWD = Kind("box around a crowd", "boxes around crowds")
+NO_PLACE = Kind("annotation without a box", "annotations without a box")
 
 
 def read(path: Path, read_options: ReadOptions) -> DatasetSplits:

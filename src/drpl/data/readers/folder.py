@@ -26,17 +26,40 @@ SUFFIXES = {
 }
 TEST_NAMES = ("test", "val", "valid", "validation")
 NAMED = 3  # of what is left out
-NO_IMAGE = "files that are no images by their endings"
-NO_FILE = "pipes, devices or broken links that are named like images"
-LINKED = "folders inside of class folders that are links"
-NO_TEXT = "files or folders whose names are not UTF-8"
-NOT_ASKED = "classes that were not asked for"
-ABOVE = "image files above the folders that name classes"
-ONLY_TESTED = "folders of the test part that are no classes of the training part"
+
+
+class Kind(NamedTuple):
+    """A kind of thing that is not read, in words for one and for several."""
+
+    one: str
+    many: str
+
+
+NO_IMAGE = Kind("file that is no image by its ending", "files that are no images by their endings")
+NO_FILE = Kind(
+    "pipe, device or broken link that is named like an image",
+    "pipes, devices or broken links that are named like images",
+)
+LINKED = Kind(
+    "folder inside of a class folder that is a link",
+    "folders inside of class folders that are links",
+)
+NO_TEXT = Kind(
+    "file or folder whose name is not UTF-8", "files or folders whose names are not UTF-8"
+)
+NOT_ASKED = Kind("class that was not asked for", "classes that were not asked for")
+ABOVE = Kind(
+    "image file above the folders that name classes",
+    "image files above the folders that name classes",
+)
+ONLY_TESTED = Kind(
+    "folder of the test part that is no class of the training part",
+    "folders of the test part that are no classes of the training part",
+)
 
 Notes = tuple[str, ...]
 Scale = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation per channel
-LeftOut = dict[str, list[str]]  # what is not read, by the kind of thing that it is
+LeftOut = dict[Kind, list[str]]  # what is not read, by the kind of thing that it is
 
 
 class Listed(NamedTuple):
@@ -72,6 +95,7 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     train = list_labelled(train_root, classes, root, left_out)
     if not train.names:
         raise DataError(f"{train_root} has no images ({', '.join(sorted(SUFFIXES))})")
+    check_every_class(train.labels, classes, folder=train_root)
     test = None
     if test_root:
         test = list_labelled(test_root, classes, root, left_out)
@@ -97,13 +121,17 @@ def find_parts(root: Path) -> tuple[Path, Path | None, Notes]:
     parts = [name for name in ("train", *TEST_NAMES) if name in names]
     others = [name for name in names if name not in parts]
     if "train" not in parts or (others and not list_folders(root / "train")):
-        notes = (f"the folders {', '.join(parts)} are taken for classes",) if parts else ()
+        taken = f"the folders {', '.join(parts)} are taken for classes"
+        if len(parts) == 1:
+            taken = f"the folder {parts[0]} is taken for a class"
+        notes = (taken,) if parts else ()
         return root, None, notes
     unused = [*parts[2:], *others]
     notes = ()
     if unused:
         named = ", ".join(unused[:NAMED]) + (", ..." if len(unused) > NAMED else "")
-        notes = (f"left out {len(unused)} folders beside {' and '.join(parts[:2])}: {named}",)
+        what = "1 folder" if len(unused) == 1 else f"{len(unused)} folders"
+        notes = (f"left out {what} beside {' and '.join(parts[:2])}: {named}",)
     return root / "train", root / parts[1] if parts[1:] else None, notes
 
 
@@ -144,7 +172,8 @@ def _choose_classes(found: list[str], asked: tuple[str, ...], left_out: LeftOut)
 def describe_left_out(left_out: LeftOut) -> Notes:
     """A sentence for each kind of thing that is not read."""
     return tuple(
-        f"left out {len(names):,} {kind}: {', '.join(map(make_printable, names[:NAMED]))}"
+        f"left out {len(names):,} {kind.one if len(names) == 1 else kind.many}: "
+        + ", ".join(map(make_printable, names[:NAMED]))
         + (", ..." if len(names) > NAMED else "")
         for kind, names in left_out.items()
     )
@@ -187,7 +216,7 @@ def from_files(
         return dataset, tuple(f"left out {why}" for why in broken.values())
 
     first, notes = part(train, "train", shape)
-    check_every_class(first.entries, classes)  # also of what could be read
+    check_every_class(first.entries, classes, given)
     second = None
     if test and test.names:
         second, more = part(test, "test", first.images.shape)
@@ -237,7 +266,7 @@ def list_images(where: Path | str, name: str, left_out: LeftOut | None = None) -
             yield path
 
 
-def _find_obstacle(entry: "os.DirEntry[str]") -> str | None:
+def _find_obstacle(entry: "os.DirEntry[str]") -> Kind | None:
     """What a directory's entry is if it is no image file."""
     linked = entry.is_symlink()
     if linked and os.path.isdir(entry.path):  # noqa: PTH112

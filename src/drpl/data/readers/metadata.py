@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.folder import TEST_NAMES, LeftOut, list_images
+from drpl.data.readers.folder import TEST_NAMES, Kind, LeftOut, list_images
 from drpl.data.readers.list import LABEL_NAMES, PATH_NAMES, choose_column, read_list, read_table
 from drpl.data.readers.rows import Rows, build, check_files
 from drpl.data.sources import ReadOptions
 from drpl.errors import DataError
 
 NAMES = ("metadata.csv", "metadata.jsonl")
-NOT_LISTED = "images that the metadata do not name"
+NOT_LISTED = Kind("image that the metadata do not name", "images that the metadata do not name")
 
 
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:

@@ -15,7 +15,7 @@ import torch
 
 from drpl.data.address import is_there
 from drpl.data.dataset import DatasetSplits, select_columns
-from drpl.data.readers.folder import LeftOut, Listed, describe_left_out, from_files
+from drpl.data.readers.folder import Kind, LeftOut, Listed, describe_left_out, from_files
 from drpl.data.sources import ReadOptions
 from drpl.data.wordnet import parse_whole
 from drpl.errors import ConfigError, DataError, did_you_mean
@@ -35,10 +35,15 @@ RESERVED = {
     *("verdict", "outlier_score", "near_given", "near_suggested", "group", "strangeness"),
     *("labels", "suggested_labels", "kind", "p_wrong", "score"),
 }
-NO_LABEL = "rows without a label"
-NOT_ASKED = "images of classes that were not asked for"
-NOT_THERE = "images that are listed but not there"
-NO_MATCH = "images whose paths the label pattern does not match"
+NO_LABEL = Kind("row without a label", "rows without a label")
+NOT_ASKED = Kind(
+    "image of a class that was not asked for", "images of classes that were not asked for"
+)
+NOT_THERE = Kind("image that is listed but not there", "images that are listed but not there")
+NO_MATCH = Kind(
+    "image whose path the label pattern does not match",
+    "images whose paths the label pattern does not match",
+)
 SHOWN = 3  # missing files that an error names
 
 Labels = Sequence[tuple[str, ...]]  # of each row: none, one or several
@@ -69,7 +74,7 @@ class Rows:
         columns = {name: list(cells) for name, cells in select_columns(self.columns, index).items()}
         return Rows(paths, labels, splits, columns)
 
-    def drop(self, keep: Callable[[int], bool], left_out: LeftOut, kind: str) -> "Rows":
+    def drop(self, keep: Callable[[int], bool], left_out: LeftOut, kind: Kind) -> "Rows":
         """The rows that are to be kept; the others go to `left_out`."""
         kept = [i for i in range(len(self.paths)) if keep(i)]
         if len(kept) == len(self.paths):
@@ -237,8 +242,9 @@ def check_files(
     missing = [path for path, found in zip(rows.paths, there, strict=True) if not found]
     if not read_options.skip_broken or not any(there):
         named = ", ".join(str(root / path) for path in missing[:SHOWN])
+        remedy = "" if read_options.skip_broken else ", or leave them out with --skip-broken"
         raise DataError(
             f"{len(missing)} of {len(there)} images that {source} lists are not there, first "
-            f"{named}; mend the list or its place, or leave them out with --skip-broken"
+            f"{named}; mend the list or its place{remedy}"
         )
     return rows.drop(there.__getitem__, left_out, NOT_THERE)

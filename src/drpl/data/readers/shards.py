@@ -14,7 +14,7 @@ from typing import Any
 
 from drpl.data.address import SIGN, list_members
 from drpl.data.dataset import DatasetSplits
-from drpl.data.readers.folder import SUFFIXES, TEST_NAMES, LeftOut
+from drpl.data.readers.folder import SUFFIXES, TEST_NAMES, Kind, LeftOut
 from drpl.data.readers.list import LABEL_NAMES, choose_column, to_text
 from drpl.data.readers.rows import Rows, build
 from drpl.data.sources import ReadOptions, explain_data_errors
@@ -24,9 +24,11 @@ PACKED = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 LABEL_ENDINGS = ("cls", "txt")
 LARGEST = 2**20  # bytes of a label or of what is said of an image
 SPLIT = re.compile(r"(?:^|[-_.])(train|test|valid|validation|val)(?=[-_.\d]|$)")
-UNSAFE = "members whose names lead out of their archive"
-NO_SAMPLE = "members that belong to no image"
-SECOND = "further images of one sample"
+UNSAFE = Kind(
+    "member whose name leads out of its archive", "members whose names lead out of their archive"
+)
+NO_SAMPLE = Kind("member that belongs to no image", "members that belong to no image")
+SECOND = Kind("further image of one sample", "further images of one sample")
 
 Sample = dict[str, str]  # a sample's members by their endings
 

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.boxes import NO_BOX, Box, build_boxes
-from drpl.data.readers.folder import LeftOut
+from drpl.data.readers.folder import Kind, LeftOut
 from drpl.data.readers.rows import SPLITS
 from drpl.data.sources import ReadOptions, explain_data_errors
 from drpl.errors import DataError
@@ -15,7 +15,10 @@ from drpl.files import parse_xml
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 IMAGES = "JPEGImages"
 LARGEST = 16 * 2**20  # bytes of one image's annotation
-UNUSED = "annotations that no list in ImageSets/Main names"
+UNUSED = Kind(
+    "annotation that no list in ImageSets/Main names",
+    "annotations that no list in ImageSets/Main names",
+)
 
 
 def read(root: Path, read_options: ReadOptions) -> DatasetSplits:
