@@ -19,7 +19,7 @@ from drpl.report.page import Section
 from drpl.report.reliability import draw_found, draw_reliability
 from drpl.report.style import Picture
 
-ENOUGH = 20  # decisions that say something of probabilities
+ENOUGH = 20  # decisions that say something of probabilities; named as a word below
 BEFORE, AFTER = "before the review", "after it"
 TITLE = "How far to trust the probabilities"
 BEGIN, END = "<!-- trust -->", "<!-- /trust -->"  # where a review puts its own into the report
@@ -45,7 +45,7 @@ def _describe(cleaned: CleanedFolder, decisions: Mapping[int, Decision]) -> str:
     """Text and figures, where there is a truth or a review to hold probabilities against."""
     truth = read_truth(cleaned)
     if truth is None and len(decisions) < ENOUGH:
-        return f"<p>Not known yet: that takes {ENOUGH} decisions with <code>drpl review</code>.</p>"
+        return "<p>Not known yet: that takes twenty decisions with <code>drpl review</code>.</p>"
     forecaster = Forecaster(cleaned)
     decided = forecaster.find_wrong(decisions)
     wrong = decided if truth is None else truth
