@@ -395,3 +395,18 @@ def test_without_the_package(package: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, f"drpl.runs.{package}_callback", raising=False)
     with pytest.raises(ConfigError, match=rf"pip install 'drpl\[{package}\]'"):
         getattr(Recorder(4, 2), f"make_{package}_callback")()
+
+
+def test_passes_with_and_without_gradients_are_recorded() -> None:
+    recorder, plain = drpl.Recorder(4, 3), drpl.Recorder(4, 3)
+    net, index = torch.nn.Linear(2, 3), torch.arange(4)
+    logits = net(torch.eye(4, 2))
+    with torch.inference_mode():
+        recorder.record(index, net(torch.eye(4, 2)))
+    recorder.record(index, logits)
+    logits.sum().backward()  # the recorder is no part of it
+    assert net.weight.grad is not None
+    for _ in range(2):
+        plain.record(index, logits.detach())
+    for name, table in recorder.state_dict().items():
+        torch.testing.assert_close(table, plain.state_dict()[name])
