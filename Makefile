@@ -13,7 +13,7 @@ export KMP_BLOCKTIME ?= 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check types windows format slow campaign bench mini paper ablations claims scale screenshots docs clean
+.PHONY: help setup demo test coverage check types windows format slow campaign bench mini paper ablations length claims scale screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -62,8 +62,8 @@ bench: setup ## Speed ratios, cleaning and the demo's figures, written to benchm
 	$(BIN)/python examples/demo.py --seeds 1 2 3 --save benchmarks/results/demo.json
 	$(BIN)/python benchmarks/pages.py
 
-mini: setup ## Every method under four noises on Fashion-MNIST (three hours of one core)
-	$(BIN)/python benchmarks/mini.py
+mini: setup ## Every method under four noises on Fashion-MNIST (DATA=folder; six hours of one core)
+	$(BIN)/python -m benchmarks.mini $(if $(DATA),--data-dir $(DATA))
 	@$(MAKE) --no-print-directory claims
 
 paper: setup ## The paper's grid on features, all methods and levels (DATA=folder; two hours of two cores)
@@ -73,6 +73,9 @@ paper: setup ## The paper's grid on features, all methods and levels (DATA=folde
 ablations: setup ## What each part of DRPL is worth, on features and from scratch (DATA=folder)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.ablations $(if $(DATA),--data-dir $(DATA))
 	$(BIN)/python benchmarks/pages.py
+
+length: setup ## The paper's own epochs from scratch on CIFAR-10 (DATA=folder; nine hours of two cores)
+	$(BIN)/python -m benchmarks.full_length $(if $(DATA),--data-dir $(DATA))
 
 claims: setup ## Judge every claim by the results that there are, rank detectors and methods (seconds)
 	$(BIN)/python -m benchmarks.claims

@@ -255,13 +255,17 @@ FIGURES = {"accuracy_last": 1, "auroc": 3}  # of a cell, and their digits
 
 
 def write(table: pd.DataFrame, failures: Mapping[str, str], folder: Path) -> None:
-    """All files of the results."""
-    write_atomic(folder / "table.csv", to_csv(table))
-    text = summarize(pd.read_csv(folder / "table.csv"))
+    """All files of the results; rows of a place that this call left out stay as they are."""
+    path = folder / "table.csv"
+    if path.exists():
+        before = pd.read_csv(path)
+        table = pd.concat([before[~before["where"].isin(table["where"])], table])
+    write_atomic(path, to_csv(table))
+    text = summarize(pd.read_csv(path))
     write_atomic(folder / "summary.md", text)
     about = {
         "command": "make ablations",
-        "seeds": {name: list(seeds) for name, seeds in SEEDS.items()},
+        "seeds": {name: mine["seed"].unique().tolist() for name, mine in table.groupby("where")},
         "runs": int(table["seconds"].notna().sum()),
         "seconds of training": round(table["seconds"].sum()),
         "failures": dict(failures),

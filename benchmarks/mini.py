@@ -1,6 +1,7 @@
 """The mini benchmark: every method under the paper's four kinds of noise, on two CPU cores.
 
-    python benchmarks/mini.py [--out FOLDER]        three hours of one core, half of that on two
+    python -m benchmarks.mini [--out FOLDER]        hours of one core, half of that on two
+    python -m benchmarks.mini --methods NAME ...    these rows alone; the others stay as they are
 
 Real images, the paper's proportions, a network small enough for a laptop: 1,200 images of six
 classes of Fashion-MNIST at 14 x 14 pixels, the other four classes being the intruders; and, where
@@ -18,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.paper import put_among
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import DataError
 from drpl.experiments.confusion import learn_confusion
@@ -25,7 +27,7 @@ from drpl.experiments.grid import Comparison, compare, write_comparison
 from drpl.experiments.study import TRACK, score_runs
 from drpl.files import write_atomic, write_json
 from drpl.registry import METHODS
-from drpl.report.table import to_csv
+from drpl.report.table import tabulate_stages, to_csv
 from drpl.runs.execute import list_versions
 from drpl.runs.experiment import Execution
 
@@ -34,7 +36,10 @@ HUMAN = "cifar10n:worse_label"
 OUTSIDE = ("Shirt", "Coat", "Sneaker", "Bag")
 NOISES = ("nonuniform:0.4", "uniform:0.6", "ood-nonuniform:0.5", "ood:0.6")
 MAIN = ("cross_entropy", "mixup", "joint", "bootstrap", "drpl", "drpl:literal")
+LATER = ("elr", "elr_plus", "sop", "pls", "disc", "dsos", "moit", "promix", "sncf")  # than DRPL
+OTHERS = tuple(name for name in METHODS if name not in (*MAIN, *LATER))
 SEEDS = (1, 2, 3)
+PARTS = ((MAIN, SEEDS), (OTHERS, SEEDS[:1]), (LATER, SEEDS))
 DETECTED = ("cross_entropy", "mixup", "nlnl", "drpl")  # whose evidence every detector scores
 DEBIAN = Path("/usr/share/datasets")
 
@@ -44,14 +49,18 @@ def main() -> None:
     words.add_argument("--out", type=Path, default=Path("runs/mini"), help="the runs")
     words.add_argument("--results", type=Path, default=Path("benchmarks/results/mini"))
     words.add_argument("--data-dir", type=Path, help="where the data sets are")
+    words.add_argument("--methods", nargs="+", choices=[m for part, _ in PARTS for m in part])
     words.add_argument("--jobs", type=int)
     asked = words.parse_args()
     began = time.monotonic()
     parts = [*fashion(asked), *human(asked)]
     whole = Comparison(asked.results, [r for part in parts for r in part.results], {})
-    write_comparison(whole)
-    detected = score_runs(run for run in whole.results if run.method in DETECTED)
-    write_atomic(asked.results / "detectors.csv", to_csv(detected))
+    if asked.methods:
+        put_rows_among(whole, asked.results)
+    else:
+        write_comparison(whole)
+        detected = score_runs(run for run in whole.results if run.method in DETECTED)
+        write_atomic(asked.results / "detectors.csv", to_csv(detected))
     tables = [pd.read_csv(asked.results / f"{name}.csv") for name in ("table", "stages")]
     write_atomic(asked.results / "summary.md", summary(*tables))
     failures = {str(cell): why for part in parts for cell, why in part.failures.items()}
@@ -60,7 +69,8 @@ def main() -> None:
         asked.results / "about.json",
         {
             "command": "make mini",
-            "seeds": {"main rows": list(SEEDS), "others": [SEEDS[0]]},
+            "methods of this call": asked.methods or "all",
+            "seeds": {seeds: list(methods) for seeds, methods in list_seeds().items()},
             "seconds of training": round(seconds),
             "seconds of this call": round(time.monotonic() - began),
             "failures": failures,
@@ -70,14 +80,33 @@ def main() -> None:
     print(f"wrote {asked.results / 'table.csv'}")
 
 
+def list_seeds() -> dict[str, Sequence[str]]:
+    """Which methods have which seeds on Fashion-MNIST."""
+    return {
+        "1 to 3": [name for methods, seeds in PARTS if seeds == SEEDS for name in methods],
+        "1": [name for methods, seeds in PARTS if seeds != SEEDS for name in methods],
+    }
+
+
+def put_rows_among(runs: Comparison, results: Path) -> None:
+    """Rows of these runs in the tables that there are; table.md and figures have all methods."""
+    cases = [*((FASHION, noise) for noise in NOISES), (HUMAN, "none")]
+    methods = [name for part, _ in PARTS for name in part]
+    for name, now in (("table", runs.table), ("stages", tabulate_stages(runs.results))):
+        path = results / f"{name}.csv"
+        write_atomic(path, to_csv(put_among(pd.read_csv(path), now, cases, methods)))
+
+
 def fashion(asked: argparse.Namespace) -> list[Comparison]:
-    """Fashion-MNIST under the four noises: the main rows with all seeds, the others with one."""
+    """Fashion-MNIST under the four noises."""
     more = {"noises": NOISES, **prepare_fashion(asked.out / "fashion-mnist", asked.data_dir)}
-    others = [name for name in METHODS if name not in MAIN]
-    return [
-        compared(FASHION, methods, seeds, asked, more)
-        for methods, seeds in ((MAIN, SEEDS), (others, SEEDS[:1]))
-    ]
+    return [compared(FASHION, methods, seeds, asked, more) for methods, seeds in choose(asked)]
+
+
+def choose(asked: argparse.Namespace) -> list[tuple[Sequence[str], Sequence[int]]]:
+    """The methods that are asked for, with their seeds."""
+    wanted = [([m for m in part if m in (asked.methods or part)], seeds) for part, seeds in PARTS]
+    return [(methods, seeds) for methods, seeds in wanted if methods]
 
 
 def prepare_fashion(
@@ -108,7 +137,8 @@ def human(asked: argparse.Namespace) -> list[Comparison]:
         print(f"without CIFAR-10N: {error}")
         return []
     more = {"out": asked.out / "cifar10n", "read_options": read_options}
-    return [compared(HUMAN, [*METHODS, "drpl:literal"], SEEDS[:1], asked, more)]
+    methods = [name for part, _ in choose(asked) for name in part]
+    return [compared(HUMAN, methods, SEEDS[:1], asked, more)]
 
 
 def compared(

@@ -267,14 +267,23 @@ def draw_rocs(runs: Sequence[Result], folder: Path) -> None:
 
 def keep_others(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     """The rows of an earlier call with those of this one in their places, in the tables' order."""
+    cases = [(case.name, noise or "none") for case in features.CASES for noise in case.noises]
+    return put_among(before, now, cases, [method for part in PARTS for method in part.methods])
+
+
+def put_among(
+    before: pd.DataFrame,
+    now: pd.DataFrame,
+    cases: Sequence[tuple[str, str]],
+    methods: Sequence[str],
+) -> pd.DataFrame:
+    """Rows in place of earlier ones of the same cell, ordered by data set and noise, and method."""
     key = ["dataset", "noise", "method"]
     again = set(map(tuple, now[key].to_numpy()))
     kept = before[[tuple(row) not in again for row in before[key].to_numpy()]]
-    whole = pd.concat([kept, now])
-    cases = [(case.name, noise or "none") for case in features.CASES for noise in case.noises]
-    methods = [name_row(method) for part in PARTS for method in part.methods]
+    whole, rows = pd.concat([kept, now]), [*map(name_row, methods)]
     places = [
-        (cases.index((row.dataset, row.noise)), methods.index(row.method))
+        (cases.index((row.dataset, row.noise)), rows.index(row.method))
         for row in whole[key].itertuples()
     ]
     return whole.iloc[sorted(range(len(whole)), key=places.__getitem__)]
