@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -133,3 +135,26 @@ def test_few_samples_do_not_prove_that_none_is_wrong() -> None:
     assert all(0.002 < value < 0.12 for value in few)
     many, _ = make_model(0.0, 0.0, 1, samples=20_000)
     assert estimate_rate(many).value < 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rare_class_that_looks_like_a_large_one_is_not_called_wrong(seed: int) -> None:
+    """The probabilities are exact and every label is right: 40 of 100 just look like the first."""
+    draws, sizes = torch.Generator().manual_seed(seed), (2000, 4000, 4000, 100)
+    labels = torch.arange(4).repeat_interleave(torch.tensor(sizes))
+    looks = labels.clone()
+    looks[-40:] = 0
+    centres = 6 * torch.eye(5)
+    centres[2] = centres[1] + torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0])  # less sure than the others
+    x = centres[torch.where(labels == 3, 3, looks)] + torch.randn(len(labels), 5, generator=draws)
+    x[-40:] = centres[0] + torch.randn(40, 5, generator=draws)
+    prior = torch.tensor(sizes).double() / len(labels)
+    kernel = -((x[:, None] - centres[:4]) ** 2).sum(2).double() / 2
+    likelihood = kernel.exp()
+    likelihood[:, 3] = 0.6 * likelihood[:, 3] + 0.4 * likelihood[:, 0]
+    scores = (likelihood * prior).clamp(min=1e-30).log()
+    model = replace(NoiseModel.fit(scores, labels), temperature=1.0, rate=0.0)
+    assert int((scores.argmax(1) != labels)[-100:].sum()) >= 38
+    found = estimate_by_class(model, model.posterior, 20)
+    assert found[3].low < 0.02
+    assert all(found[label].low == 0 for label in range(3))

@@ -23,15 +23,18 @@ two ends: a few hundred samples that show no noise do not prove that there is no
 **Of one class.** The samples that are given a label are chosen by it, and where the class is hard
 to tell, the surest of them are those that belong elsewhere: their share says nothing of the others.
 So *at least* counts, among all samples of the class, those that are contradicted and among the SURE
-share of the whole set, less the same errors; *at most* is as above; the likely value is the mean of
-what is known of each label. Predictions must name the class more often where it is given than where
-it is not, by CERTAIN standard errors, or nothing is known.
+share of the whole set. Less the classifier's own errors: samples of that class, whatever their
+label, that are surely named otherwise, by the calibrated probabilities; the error of single
+predictions would not do, for the label has chosen whom it contradicts. *At most* is as above; the
+likely value is the mean of what is known of each label. Predictions must name the class more often
+where it is given than where it is not, by CERTAIN standard errors, or nothing is known.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.stats import beta, truncnorm
 from torch import Tensor
 
@@ -66,8 +69,9 @@ def estimate_rate(model: NoiseModel) -> Rate:
         return UNKNOWN
     doubt = rank_doubt(model.scores)
     sure = doubt <= SURE
-    low = _bound(contradicted[sure], TAIL) - float(error[sure].mean()) - SLIPS
-    high = _bound(contradicted, 1 - TAIL)
+    low = _bound(float(contradicted[sure].sum()), int(sure.sum()), TAIL)
+    low -= float(error[sure].mean()) + SLIPS
+    high = _bound(float(contradicted.sum()), len(contradicted), 1 - TAIL)
     mean, spread = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
     low = max(0.0, min(low, high))
     ends = ((end - mean) / spread for end in (low, high))
@@ -80,21 +84,28 @@ def estimate_by_class(model: NoiseModel, p_noisy: Tensor, fewest: int) -> dict[i
 
     `p_noisy` is how probably each label is wrong. [N]
     """
-    contradicted, error = _contradict(model)
+    labels, named, probs = model.labels, model.scores.argmax(1), model.probs
     sure = (rank_doubt(model.scores) <= SURE).double()
-    named = model.scores.argmax(1)
+
+    def add_up(values: Tensor) -> Tensor:
+        return labels.bincount(values.double(), len(probs.T))
+
+    contradicted = (named != labels).double()
+    sizes, agreed = add_up(torch.ones_like(sure)), add_up(1 - contradicted)
+    reasons = _are_named_for_a_reason(agreed, sizes, named.bincount(minlength=len(probs.T)))
+    # Where predictions are wrong, in samples that are of the class and named otherwise.
+    slips = (sure[:, None] * probs).scatter(1, named[:, None], 0).sum(0) + SLIPS * add_up(sure)
+    hits, likely = add_up(sure * contradicted), add_up(p_noisy)
     rates = {}
-    for label, count in enumerate(model.labels.bincount().tolist()):
-        if count < max(1, fewest):
-            continue
-        mine = model.labels == label
-        if not _is_named_for_a_reason(named == label, mine):
+    for label in (sizes >= max(1, fewest)).nonzero().flatten().tolist():
+        size = int(sizes[label])
+        if not reasons[label]:
             rates[label] = UNKNOWN
             continue
-        slips = float((sure * (error + SLIPS))[mine].mean())
-        high = _bound(contradicted[mine], 1 - TAIL)
-        low = max(0.0, min(_bound((sure * contradicted)[mine], TAIL) - slips, high))
-        rates[label] = Rate(min(max(float(p_noisy[mine].mean()), low), high), low, high)
+        high = _bound(size - float(agreed[label]), size, 1 - TAIL)
+        low = _bound(float(hits[label]), size, TAIL) - float(slips[label]) / size
+        low = max(0.0, min(low, high))
+        rates[label] = Rate(min(max(float(likely[label]) / size, low), high), low, high)
     return rates
 
 
@@ -104,14 +115,16 @@ def _contradict(model: NoiseModel) -> tuple[Tensor, Tensor]:
     return contradicted, 1 - model.probs.amax(1)
 
 
-def _is_named_for_a_reason(named: Tensor, given: Tensor) -> bool:
-    """Whether a class is predicted more often where it is the given label. Both [N] bool"""
-    here, there, every = (named[part].double() for part in (given, ~given, slice(None)))
-    if not len(there):
-        return False
-    share = float(every.mean())
-    error = math.sqrt(share * (1 - share) * (1 / len(here) + 1 / len(there)))
-    return float(here.mean() - there.mean()) > CERTAIN * error
+def _are_named_for_a_reason(agreed: Tensor, sizes: Tensor, named: Tensor) -> Tensor:
+    """Whether predictions name each class more often where it is the given label. [C] bool
+
+    `agreed` counts the samples of a class whose prediction is the label, `named` the predictions.
+    """
+    total = sizes.sum()
+    here, there = agreed / sizes, (named - agreed) / (total - sizes)  # nothing else: not a number
+    share = named / total
+    error = (share * (1 - share) * (1 / sizes + 1 / (total - sizes))).sqrt()
+    return here - there > CERTAIN * error
 
 
 def _tells_more_than_chance(contradicted: Tensor, labels: Tensor) -> bool:
@@ -121,12 +134,11 @@ def _tells_more_than_chance(contradicted: Tensor, labels: Tensor) -> bool:
     return 1 - float(contradicted.mean()) > min(chance, 1 - 1 / len(labels))
 
 
-def _bound(hits: Tensor, quantile: float) -> float:
+def _bound(hits: float, total: int, quantile: float) -> float:
     """An end of Jeffreys' interval for the probability of a hit."""
-    count, total = float(hits.sum()), len(hits)
-    if not count and quantile < 0.5:
+    if not hits and quantile < 0.5:
         return 0.0  # where nothing was hit, nothing may be
-    return float(beta.ppf(quantile, count + 0.5, total - count + 0.5))
+    return float(beta.ppf(quantile, hits + 0.5, total - hits + 0.5))
 
 
 def _continue_line(doubt: Tensor, excess: Tensor) -> tuple[float, float]:
