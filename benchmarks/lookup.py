@@ -1,7 +1,7 @@
 """Figures of the result files, each with where it stands: a file, a column, and which rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,13 +97,15 @@ class Results:
     def find_best(
         self, file: str, column: str, where: Where, methods: Sequence[str]
     ) -> Figure | None:
-        """The highest mean of some methods, of those that lack no run."""
+        """The highest mean of some methods; what any of them lacks is missing from it."""
         found = [
             self.find_mean(file, column, {**where, "method": method}, f"`{method}`")
             for method in methods
         ]
-        whole = [one for one in found if one and not one.missing]
-        return max(whole, key=lambda one: one.value, default=None)
+        known = [one for one in found if one]
+        whole = [one for one in known if not one.missing] or known
+        best = max(whole, key=lambda one: one.value, default=None)
+        return best and replace(best, missing=sum(one.missing for one in known))
 
     def list_values(self, file: str, column: str, where: Where | None = None) -> list[Any]:
         """What a column has, each once, in the order of the file."""

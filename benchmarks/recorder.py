@@ -26,7 +26,7 @@ from drpl.runs.execute import list_versions
 
 RESULTS = Path("benchmarks/results/recorder.json")
 LOOPS = Path(__file__).parents[1] / "examples" / "own_loop.py"
-BATCH, CLASSES = 128, 10
+BATCH, CLASSES, MANY = 128, 10, (10, 100, 1000)
 
 
 def main() -> None:
@@ -48,7 +48,9 @@ def main() -> None:
             }
             for network in (make_two_layers, make_convolutional)
         },
-        "microseconds_a_batch": {str(classes): time_batches(classes) for classes in (10, 100)},
+        "microseconds_a_batch": {
+            str(classes): time_batches(classes) for classes in (10, 100, 1000)
+        },
         "versions": list_versions() | _list_loops(),
     }
     write_json(RESULTS, found)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from drpl.detection.neighbours import find_nearest
+from drpl.detection.neighbours import find_nearest, share_labels
 from drpl.errors import RunError
 from drpl.randomness import rng
 
@@ -58,14 +58,7 @@ def share_soft_labels(vectors: Tensor, labels: Tensor, classes: int) -> Tensor:
     """MOIT's soft labels: shares of what the neighbours' own neighbours say. [N, C]"""
     count = choose_count(AROUND, len(vectors), classes)
     _, near = find_nearest(normalize(vectors.float()), count)
-    return _share(_share(labels, near, classes).argmax(1), near, classes)
-
-
-def _share(labels: Tensor, near: Tensor, classes: int) -> Tensor:
-    """The share of each label among the neighbours. [N, C]"""
-    shares = torch.zeros(len(near), classes, device=near.device)
-    ones = torch.ones(near.shape, device=near.device)
-    return shares.scatter_add_(1, labels.to(near.device)[near], ones) / max(1, near.shape[1])
+    return share_labels(share_labels(labels, near, classes).argmax(1), near, classes)
 
 
 def measure_disagreement(soft: Tensor, labels: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize, one_hot
+from torch.nn.functional import normalize
 
 from drpl.randomness import rng
 
@@ -35,7 +35,14 @@ LEARNT = 40, 10  # samples of each list, and rounds of k-means, by which their c
 def vote_by_neighbours(vectors: Tensor, labels: Tensor, classes: int, count: int) -> Tensor:
     """The share of each label among the nearest others of every sample, by cosine. [N, C]"""
     _, near = find_nearest(normalize(vectors.float()), count)
-    return one_hot(labels, classes).float()[near].sum(1) / max(1, near.shape[1])
+    return share_labels(labels, near, classes)
+
+
+def share_labels(labels: Tensor, near: Tensor, classes: int) -> Tensor:
+    """The share of each label among the neighbours. [N, C]"""
+    shares = torch.zeros(len(near), classes, device=near.device)
+    ones = torch.ones(near.shape, device=near.device)
+    return shares.scatter_add_(1, labels.to(near.device)[near], ones) / max(1, near.shape[1])
 
 
 def find_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 METHOD = STAGE = "recorded"
 WAITING = 2**18  # logits, 1 MB, that are kept until they are worked on together
 PART = 2**15  # of these at a time: larger tables are new memory each time, which takes long to get
+ROWS = 1024  # of samples that a part has at least, for few rows are padded to whole vectors
 VECTOR = 32  # numbers that a processor works on at once, or a multiple of that
 
 
@@ -103,7 +104,7 @@ class Recorder:
         s["step"].scatter_reduce_(0, index, steps, "amax")
         newest = s["step"].index_select(0, index) == steps  # of a sample that waits several times
         twice = not bool(newest.all())
-        every, length = torch.cat(logits).float().cpu(), max(1, PART // self.classes)
+        every, length = torch.cat(logits).float().cpu(), max(ROWS, PART // self.classes)
         for at, part, new in zip(
             index.split(length), every.split(length), newest.split(length), strict=True
         ):
