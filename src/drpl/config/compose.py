@@ -74,7 +74,8 @@ def change_settings(config: C, settings: Mapping[str, Any]) -> C:
     """A configuration with other settings laid over it."""
     if not settings:
         return config
-    return _validate(type(config), [("config", config.model_dump()), ("settings", settings)])
+    base = config.model_dump(mode="json", round_trip=True)
+    return _validate(type(config), [("settings", settings)], base)
 
 
 def parse_settings(texts: Iterable[str] | None) -> Tree:
@@ -159,10 +160,13 @@ def _read_defaults(schema: type[Settings]) -> Layer:
     return "defaults", {name: table.model_dump(mode="json") for name, table in tables.items()}
 
 
-def _validate(schema: type[C], layers: Iterable[Layer]) -> C:
-    """Merge the layers and check the result; an error names the layer that caused it."""
-    merged: Tree = {}
-    origin: dict[KeyPath, str] = {}
+def _validate(schema: type[C], layers: Iterable[Layer], base: Tree | None = None) -> C:
+    """Merge the layers and check the result; an error names the layer that caused it.
+
+    The layers lie over `base`, in whose keys a dot means nothing.
+    """
+    merged = base or {}
+    origin = dict.fromkeys(_list_paths(merged), "config")
     for source, tree in layers:
         merge(merged, tree)
         origin |= dict.fromkeys(_list_paths(merge({}, tree)), source)
