@@ -1,3 +1,4 @@
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,32 @@ def test_classes_without_images_are_reported(command: Command, tmp_path: Path) -
         "with: drpl clean photos -o cleaned --classes ash,birch\n",
     ):
         assert words in answer.out
+
+
+def test_the_next_command_reads_the_classes_that_are_left(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names with commas or quotes were taken for others, and 999 names filled the screen."""
+    names = ("a, b", 'a "big" one', "cat")
+    write_photos(tmp_path / "photos", names, empty="x")
+    answer = command("doctor", "photos")
+    assert "left out 1 class that was not chosen: x" in answer.out
+    *_, last = answer.out.splitlines()
+    again = last.partition(": drpl clean ")[2]
+    assert again == """photos -o cleaned --classes '"a ""big"" one","a, b",cat'"""
+    data, _, _, *read = shlex.split(again)
+    assert command("doctor", data, *read).out.splitlines()[-1] == last
+    monkeypatch.setattr("drpl.cli.data.MOST_NAMED", 2)
+    for words, told in (
+        (
+            (),
+            "mend or remove the classes without images, or name the other 3 with --classes; then ",
+        ),
+        (read, "in ten minutes or the time you give it, with the same --classes and: "),
+    ):
+        *_, last = command("doctor", data, *words).out.splitlines()
+        assert told in last
+        assert last.endswith(": drpl clean photos -o cleaned")
 
 
 @pytest.mark.parametrize("read", [(), ("--classes", "dog,cat")])
