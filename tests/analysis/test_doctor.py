@@ -1,3 +1,5 @@
+import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,15 +45,19 @@ def test_a_folder_with_everything_wrong(command: Command, tmp_path: Path) -> Non
         assert words in answer.out.replace("12 x 9 to 40 x 11", "10 x 9"), words
 
 
+def write_photos(where: Path, sound: tuple[str, ...], *, broken: str = "", empty: str = "") -> None:
+    """Three small images for each sound class; three files that are none for a broken one."""
+    for k, name in enumerate((*sound, *filter(None, (broken, empty)))):
+        (where / name).mkdir(parents=True)
+        for n in range(0 if name == empty else 3):
+            pixels = np.full((9, 9, 3), 50 * k + n, np.uint8)
+            Image.fromarray(pixels).save(where / name / f"{n}.png")
+            if name == broken:
+                (where / name / f"{n}.png").write_text("no image")
+
+
 def test_classes_without_images_are_reported(command: Command, tmp_path: Path) -> None:
-    for k, name in enumerate(("ash", "birch", "cedar", "dogwood")):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        if name != "dogwood":
-            for n in range(3):
-                pixels = np.full((9, 9, 3), 50 * k + n, np.uint8)
-                Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{n}.png")
-    for path in (tmp_path / "photos" / "cedar").iterdir():
-        path.write_text("no image")
+    write_photos(tmp_path / "photos", ("ash", "birch"), broken="cedar", empty="dogwood")
     answer = command("doctor", "photos")
     assert answer.code == 0, answer.err
     told = "or read the other classes only (--classes), as is done here\n"
@@ -62,6 +68,58 @@ def test_classes_without_images_are_reported(command: Command, tmp_path: Path) -
         "with: drpl clean photos -o cleaned --classes ash,birch\n",
     ):
         assert words in answer.out
+
+
+def test_the_next_command_reads_the_classes_that_are_left(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names with commas or quotes were taken for others, and 999 names filled the screen."""
+    names = ("a, b", 'a "big" one', "cat")
+    write_photos(tmp_path / "photos", names, empty="x")
+    answer = command("doctor", "photos")
+    assert "left out 1 class that was not chosen: x" in answer.out
+    *_, last = answer.out.splitlines()
+    again = last.partition(": drpl clean ")[2]
+    assert again == """photos -o cleaned --classes '"a ""big"" one","a, b",cat'"""
+    data, _, _, *read = shlex.split(again)
+    assert command("doctor", data, *read).out.splitlines()[-1] == last
+    monkeypatch.setattr("drpl.cli.data.MOST_NAMED", 2)
+    for words, told in (
+        (
+            (),
+            "mend or remove the classes without images, or name the other 3 with --classes; then ",
+        ),
+        (read, "in ten minutes or the time you give it, with the same --classes and: "),
+    ):
+        *_, last = command("doctor", data, *words).out.splitlines()
+        assert told in last
+        assert last.endswith(": drpl clean photos -o cleaned")
+
+
+@pytest.mark.parametrize("read", [(), ("--classes", "dog,cat")])
+def test_what_is_broken_is_named_where_one_class_is_left(
+    mistake: Callable[..., str], tmp_path: Path, read: tuple[str, ...]
+) -> None:
+    """It said that one class was found only, and not what had become of the other."""
+    write_photos(tmp_path / "photos", ("cat",), broken="dog")
+    told = "error: none of the 3 images labelled 'dog' can be read; mend them\n"
+    assert mistake("doctor", "photos", *read) == told
+    (tmp_path / "photos" / "elk").mkdir()
+    said = mistake("doctor", "photos")
+    assert said.startswith("error: there are no images in photos/elk; add some, ")
+    assert said.endswith(told.removeprefix("error:"))
+    write_photos(tmp_path / "pets", ("cat",), empty="dog")
+    for words in ("doctor", "train"):
+        told = mistake(words, "pets")
+        assert told == "error: there are no images in pets/dog; add some\n"
+
+
+def test_what_is_broken_is_named_where_too_little_is_left_beside_an_outside(
+    mistake: Callable[..., str], tmp_path: Path
+) -> None:
+    write_photos(tmp_path / "photos", ("cat", "dog"), empty="elk")
+    for name in ("dog", "elk"):
+        assert "no images in photos/elk" in mistake("doctor", "photos", "--outside", name)
 
 
 def test_a_sound_set_and_its_times(tiny: DatasetSplits) -> None:

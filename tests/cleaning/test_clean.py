@@ -20,7 +20,7 @@ from drpl.cleaning.claim import PLAN, describe_data
 from drpl.cleaning.clean import clean
 from drpl.cleaning.folder import ISSUES, CleanedFolder
 from drpl.cleaning.plan import Choice, Doubts, Forecast, list_choices, scale_epochs
-from drpl.cleaning.progress import Overall
+from drpl.cleaning.progress import BUDGET, Overall
 from drpl.cleaning.review.decision_log import DecisionLog, make_decision, read_decisions
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
@@ -259,16 +259,42 @@ def test_another_budget_for_the_same_folder_is_not_passed_over(
     other = command(*words, "5m")
     assert (other.code, other.err.count(told)) == (0, 1)
     assert "budget" not in command(*words, "60s").err
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
+    assert "a budget of" not in command(*words[:-1]).err  # none is asked for
+    times = stop_before_training(monkeypatch)
     (Path("out") / "clean.json").unlink()
-    monkeypatch.setattr(cleaning, "_train", stop)
     stopped = command(*words, "5m").err
     assert "out was planned with a budget of 1m, and goes on with that plan; for a bud" in stopped
+    assert "a budget of" not in command(*words[:-1]).err
+    assert times == [300, 60]
     write_finished(photos, Path("out"))  # by a version that did not keep the budget
     assert "budget" not in command(*words, "5m").err
+
+
+def stop_before_training(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Make `clean` stop as if by Ctrl-C once it is planned; the seconds that each call had."""
+    times: list[float] = []
+
+    def stop(choice: Choice, folder: Path, asked: object, display: Overall) -> None:
+        times.append(display.budget)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cleaning, "_train", stop)
+    return times
+
+
+@pytest.mark.usefixtures("short")
+def test_ten_minutes_are_planned_where_nobody_says_how_many(
+    photos: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = stop_before_training(monkeypatch)
+    words = ("clean", photos, "-o", "out", "--features", "none")
+    assert command(*words).code == 130
+    assert json.loads((Path("out") / PLAN).read_text())["budget"] == BUDGET == "10m"
+    assert "goes on with that plan" not in command(*words, "--budget", "600s").err
+    with pytest.raises(KeyboardInterrupt):
+        clean(str(photos), "out", features="none", quiet=True)
+    assert times == [600, 600, 600]
+    assert f"[default: {BUDGET}]." in " ".join(command("clean", "--help").out.split())
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,10 @@ def test_nobody_is_told_to_clean_into_their_photos(
     Image.new("RGB", (9, 9)).save(tmp_path / "my photos" / "ash" / "0.png")
     Path("list.csv").write_text("path,label\n")
     Path("stopped").mkdir()
-    Path("stopped/plan.json").write_text("{}")
+    plan = {"side": 8, "preset": "small", "settings": {}}
+    Path("stopped/plan.json").write_text(json.dumps(plan))
+    Path("stopped for now").mkdir()
+    Path("stopped for now/plan.json").write_text(json.dumps(plan | {"budget": "2h"}))
     Path("nothing").mkdir()
     for words in (("apply",), ("review", "--summary")):
         told = mistake(*words, "my photos")
@@ -163,6 +166,8 @@ def test_nobody_is_told_to_clean_into_their_photos(
         told = mistake(*words, "stopped")
         assert "stopped is not finished; go on with the same command" in told
         assert told.endswith("drpl clean DATA -o stopped\n")
+        told = mistake(*words, "stopped for now")
+        assert told.endswith(", drpl clean DATA -o 'stopped for now' --budget 2h\n")
         assert "there is no nowhere; name the folder that" in mistake(*words, "nowhere")
         assert "nothing has no data.json; name the folder that" in mistake(*words, "nothing")
 

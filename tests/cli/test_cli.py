@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from drpl import __version__
+from drpl.cli.app import join_names, split_names
 from tests.conftest import Command
 from tests.support.datasets import make_cifar10
 from tests.support.tiny import brief_options
@@ -131,6 +134,7 @@ def test_list_and_help(command: Command) -> None:
         (["clean"], "suggest right ones, and train a robust model", "knows better"),
         (["clean"], "--classes", "--skip-broken"),  # it always skips
         (["doctor"], "Compare the images by vectors", "--skip-broken"),
+        (["doctor"], """cat,dog; quotes are for a comma in a name: '"a, b",cat'.""", "cat,dog."),
         (["noise"], "Use vectors that", "Train on vectors"),
         (["train"], "--skip-broken", "Train on vectors"),
         (["probe"], "separate classes", "apart"),
@@ -147,6 +151,20 @@ def test_broken_files_are_skipped_by_clean_in_any_case(mistake: Mistake) -> None
     """An option that older scripts may have."""
     for words in (("clean", "no/where", "-o", "x"), ("doctor", "no/where")):
         assert "there is no file or folder no/where" in mistake(*words, "--skip-broken")
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), min_size=1))
+def test_names_are_what_they_were_before_they_were_joined(names: list[str]) -> None:
+    assert split_names([join_names(names)]) == names
+
+
+def test_names_with_commas(mistake: Mistake) -> None:
+    assert split_names(None) == []
+    assert split_names(["a,b", "", '"c, d", e', 'f "g"']) == ["a", "b", "", "c, d", " e", 'f "g"']
+    told = (
+        'cannot tell the names in "1,2: put a name with a comma or quotes into quotes, and double'
+    )
+    assert told in mistake("doctor", "digits", "--classes", '"1,2')
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["train", "--help"]])

@@ -1,5 +1,6 @@
 """Operations on data sets keep images, labels, truth and paths together."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from drpl.data.dataset import Dataset, DatasetSplits, Origin, Truth, check_labels
+from drpl.data.dataset import (
+    Dataset,
+    DatasetSplits,
+    EmptyClassError,
+    Origin,
+    Truth,
+    check_every_class,
+    check_labels,
+)
 from drpl.data.images import TensorImages
 from drpl.data.readers.arrays import arrays
 from drpl.data.sources import ReadOptions, load, with_ood
@@ -202,6 +211,29 @@ def test_truth_and_vectors_are_carried_along(tmp_path: Path) -> None:
 def test_labels_beyond_the_classes() -> None:
     with pytest.raises(DataError, match="outside"):
         check_labels(torch.tensor([0, 5]), ["a", "b"], 2)
+
+
+def test_a_class_without_images_is_an_error_that_reaches_other_processes() -> None:
+    """A pool of processes broke where it was to hand it on."""
+    with pytest.raises(EmptyClassError) as raised:
+        check_every_class(torch.tensor([0, 2]), ["a", "b", "c"])
+    handed_on = pickle.loads(pickle.dumps(raised.value))
+    assert type(handed_on) is EmptyClassError
+    assert (str(handed_on), handed_on.others) == (str(raised.value), ("a", "c"))
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"),
+    [
+        (None, "no training image is labelled 'b'; add some"),
+        ([0, 1, 1], "none of the 2 images labelled 'b' can be read; mend them"),
+    ],
+)
+def test_nobody_is_told_to_read_one_class_only(listed: list[int] | None, told: str) -> None:
+    every = None if listed is None else torch.tensor(listed)
+    with pytest.raises(DataError) as raised:
+        check_every_class(torch.tensor([0]), ["a", "b"], every)
+    assert str(raised.value) == told
 
 
 def test_a_data_set_prints_on_a_line() -> None:

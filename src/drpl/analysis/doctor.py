@@ -58,17 +58,24 @@ def load_what_has_images(what: str, read_options: ReadOptions) -> DatasetSplits:
 
     Other commands stop there, for a model would learn nothing of such a class.
     """
-    notes: tuple[str, ...] = ()
+    told: list[str] = []
     while True:
         try:
             data = load(what, read_options)
         except EmptyClassError as error:
-            if not error.others or error.others == read_options.classes:
-                raise
-            notes += (f"{error}, as is done here",)
+            told.append(str(error))
+            if not _can_go_on(error.others, read_options):
+                raise EmptyClassError("; ".join(told), error.others) from None
             read_options = replace(read_options, classes=error.others)
         else:
+            notes = tuple(f"{sentence}, as is done here" for sentence in told)
             return replace(data, notes=notes + data.notes)
+
+
+def _can_go_on(others: Sequence[str], read_options: ReadOptions) -> bool:
+    """Whether classes that have images are enough, and fewer than were read."""
+    left, outside = set(others), set(read_options.outside)
+    return outside <= left and len(left - outside) > 1 and left != set(read_options.classes)
 
 
 def examine(

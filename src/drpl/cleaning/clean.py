@@ -47,7 +47,7 @@ from drpl.cleaning.lookalikes import group_lookalikes
 from drpl.cleaning.pictures import Pictures, Suspect, can_draw, format_tiles, list_worst
 from drpl.cleaning.plan import FEWEST, MARGIN, Choice, Forecast, fit_budget
 from drpl.cleaning.planted import plant
-from drpl.cleaning.progress import ENCODE, TRAIN, WRITE, Overall, Step
+from drpl.cleaning.progress import BUDGET, ENCODE, TRAIN, WRITE, Overall, Step
 from drpl.cleaning.records import CleanRecord, PlanRecord
 from drpl.cleaning.representation import AUTO, represent
 from drpl.cleaning.review.strata import draw_look
@@ -113,7 +113,7 @@ def clean(
     data: AnyData,
     out: Path | str,
     *,
-    budget: str = "10m",
+    budget: str | None = None,
     repeats: int | None = None,
     seed: int = 1,
     features: str = AUTO,
@@ -127,17 +127,17 @@ def clean(
 
     `data` is a name, a path, or a data set in memory. `features` is an encoder that makes vectors
     of the images, `none` to train on pixels, or `auto` for what suits the data better. Settings
-    follow from the data and from what this machine does in the time of `budget` (10m, 2h); they
-    are kept in the folder, so that a stopped call is continued by the same one. `repeats` seeds are
-    trained, by default as many as there is time for with vectors, and one with pixels. `decisions`
-    is the decisions.csv of an earlier folder, or a file of another tool in one of the formats of
-    `drpl list formats`; what was decided there holds in the new one, too. `display` is a bar that
-    is shown already, from whose beginning on the time counts.
+    follow from the data and from what this machine does in the time of `budget` (10m, 2h; 10m if
+    nothing is said); they are kept in the folder, so that a stopped call is continued by the same
+    one. `repeats` seeds are trained, by default as many as there is time for with vectors, and one
+    with pixels. `decisions` is the decisions.csv of an earlier folder, or a file of another tool in
+    one of the formats of `drpl list formats`; what was decided there holds in the new one, too.
+    `display` is a bar that is shown already, from whose beginning on the time counts.
 
     Where images have several labels each, every label is judged against the rest, on features; the
     issues are then entries: labels that should not be there, and labels that are missing.
     """
-    seconds = parse_duration(budget)
+    seconds = parse_duration(BUDGET if budget is None else budget)
     asked = _Asked(repeats, seed, features, device, budget, decided=decisions is not None)
     earlier = read_earlier(decisions) if decisions else None
     with display or Overall(seconds, quiet=quiet) as shown:
@@ -156,7 +156,7 @@ class _Asked:
     seed: int
     features: str
     device: str | None
-    budget: str
+    budget: str | None  # None: whatever it was planned with
     decided: bool = False  # whether earlier decisions are to hold
 
 
@@ -198,6 +198,8 @@ def _choose(
     display.say("the images, and by what to see them")
     options = replace(options, progress=display.follow(ENCODE))
     if (folder / PLAN).exists():
+        if asked.budget is None and (planned := _read_budget(folder)):
+            display.budget = parse_duration(planned)
         kept = Choice.load(folder / PLAN, data, options)
         if planned := _find_other_budget(folder, asked.budget):
             display.note(
@@ -221,7 +223,7 @@ def _choose(
         left = duration(display.left)
         display.note(f"{left} of the budget are left, but nothing quicker would learn enough")
     _forecast(forecast, display)
-    choice.save(folder / PLAN, about, forecast, asked.budget)
+    choice.save(folder / PLAN, about, forecast, asked.budget or BUDGET)
     return choice
 
 
@@ -264,12 +266,20 @@ def _take_over(folder: Path, earlier: Earlier, display: Overall) -> None:
     display.notes(found.notes)
 
 
-def _find_other_budget(folder: Path, asked: str) -> str | None:
-    """The budget that a folder was planned with, if that is known and not what is asked for."""
+def _read_budget(folder: Path) -> str | None:
+    """The budget that a folder was planned with, if that is known."""
     if not (folder / PLAN).exists():
         return None
-    planned: str | None = read_json(folder / PLAN, PlanRecord).get("budget")
-    return planned if planned and parse_duration(planned) != parse_duration(asked) else None
+    budget: str | None = read_json(folder / PLAN, PlanRecord).get("budget")
+    return budget
+
+
+def _find_other_budget(folder: Path, asked: str | None) -> str | None:
+    """The budget that a folder was planned with, if that is known and another one is asked for."""
+    planned = _read_budget(folder)
+    if asked is None or planned is None:
+        return None
+    return planned if parse_duration(planned) != parse_duration(asked) else None
 
 
 def _load_finished(folder: Path, asked: _Asked, display: Overall) -> Cleaning:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from drpl.cleaning.records import AboutRecord
+from drpl.cleaning.records import AboutRecord, PlanRecord
 from drpl.errors import RunError
 from drpl.files import (
     digest,
@@ -226,10 +226,10 @@ def _explain_missing(folder: Path) -> str:
     if not folder.exists():
         return f"there is no {folder}; name the folder that `drpl clean` wrote"
     if (folder / PLAN).exists():
-        return (
-            f"{folder} is not finished; go on with the same command as before, drpl clean DATA -o "
-            f"{shlex.quote(str(folder))}"
-        )
+        planned = read_json(folder / PLAN, PlanRecord).get("budget")
+        budget = ["--budget", planned] if planned else []
+        again = shlex.join(["drpl", "clean", "DATA", "-o", str(folder), *budget])
+        return f"{folder} is not finished; go on with the same command as before, {again}"
     is_run = (folder / "samples.csv").exists()  # its pictures are not the user's
     if not is_run and (folder.is_file() or next(list_images(folder, ""), None)):
         first = shlex.join(["drpl", "clean", str(folder), "-o", "cleaned"])

@@ -22,6 +22,7 @@ PARTS = {  # what each is called while it lasts, and its share of the budget unt
 BEFORE_TRAINING = sum(PARTS[part][1] for part in (READ, ENCODE, PLAN))
 TELLING = 0.05  # share of a step after which its pace says more than its forecast
 REFRESH = 4  # times a second
+BUDGET = "10m"  # where nobody says how much time there is
 
 
 @dataclass(frozen=True)

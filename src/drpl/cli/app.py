@@ -1,8 +1,10 @@
 """The application that every command is added to, and what commands share."""
 
+import csv
+import io
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -133,8 +135,25 @@ def show(result: object) -> None:
 
 
 def split_names(texts: list[str] | None) -> list[str]:
-    """Every name that an option was given, alone or in a list with commas."""
-    return [name for text in texts or () for name in text.split(",")]
+    """Every name that an option was given, alone or in a list with commas, as `join_names` has it.
+
+    A name in quotes may have commas.
+    """
+    try:
+        rows = [next(csv.reader([text], strict=True), []) or [""] for text in texts or ()]
+    except csv.Error:
+        raise ConfigError(
+            f"cannot tell the names in {', '.join(texts or ())}: put a name with a comma or quotes "
+            "into quotes, and double those in it"
+        ) from None
+    return [name for row in rows for name in row]
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Names as one text that `split_names` takes apart again."""
+    text = io.StringIO()
+    csv.writer(text).writerow(names)  # its \r\n lets every version put a lone \r into quotes
+    return text.getvalue().removesuffix("\r\n")
 
 
 @app.callback(invoke_without_command=True)

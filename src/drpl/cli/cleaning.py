@@ -41,7 +41,10 @@ FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 def clean(
     data: Annotated[str, DATA],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
-    budget: Annotated[str, typer.Option(help="Time for everything: 10m, 2h, 1h30m ...")] = "10m",
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Time for everything: 10m, 2h, 1h30m ... [default: 10m]."),
+    ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(help="Seeds to train with [default: as many as there is time for].", min=1),
@@ -70,10 +73,10 @@ def clean(
     quiet: Annotated[bool, QUIET] = False,
 ) -> Cleaned | TagsCleaned:
     """Find the wrong labels of your data, suggest right ones, and train a robust model."""
-    from drpl.cleaning.progress import Overall
+    from drpl.cleaning.progress import BUDGET, Overall
     from drpl.runs.display import parse_duration
 
-    seconds = parse_duration(budget)
+    seconds = parse_duration(BUDGET if budget is None else budget)
     with stoppable(), Overall(seconds, quiet=quiet) as display:
         display.say("starting")
         from drpl.cleaning.clean import clean as find_issues  # loads torch, which takes seconds

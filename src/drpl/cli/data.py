@@ -1,7 +1,7 @@
 """The commands on data sets: `noise`, `confusion`, `doctor`, `encode` and `list`."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from drpl.cli.answers import Examined, Listed, Noised, Wrote
-from drpl.cli.app import answers, app, say, stoppable, wants_json
+from drpl.cli.app import answers, app, join_names, say, stoppable, wants_json
 from drpl.cli.options import (
     CONFUSION,
     DATA,
@@ -26,6 +26,8 @@ from drpl.cli.options import (
 from drpl.data.sources import Engine, ReadOptions
 from drpl.errors import ConfigError
 from drpl.registry import Entry
+
+MOST_NAMED = 10  # classes in a command that is printed
 
 
 @app.command()
@@ -163,14 +165,27 @@ def doctor(
     if files:
         say(f"wrote {' and '.join(map(str, files))}")
     chosen = loaded.origin.read_options.classes if loaded.origin else ()
-    only = ["--classes", ",".join(chosen)] if chosen else []  # others may have no images
-    again = shlex.join(["drpl", "clean", data, "-o", "cleaned", *only])
-    say(f"find its wrong labels, in ten minutes or the time you give it, with: {again}")
+    say(_advise_cleaning(data, chosen, asked=chosen == read_options.classes))
     return Examined(
         facts=dict(found.facts),
         warnings=found.warnings,
         presets={name: plan.seconds for name, plan in found.plans.items()},
         files=files,
+    )
+
+
+def _advise_cleaning(data: str, chosen: Sequence[str], *, asked: bool) -> str:
+    """What to do next, with these classes only if some are chosen; `asked`: by the user."""
+    named = ["--classes", join_names(chosen)] if 0 < len(chosen) <= MOST_NAMED else []
+    again = shlex.join(["drpl", "clean", data, "-o", "cleaned", *named])
+    first = also = ""
+    if chosen and not named and asked:
+        also = " the same --classes and"
+    elif chosen and not named:
+        first = "mend or remove the classes without images, or name the other "
+        first += f"{len(chosen):,} with --classes; then "
+    return (
+        f"{first}find its wrong labels, in ten minutes or the time you give it, with{also}: {again}"
     )
 
 

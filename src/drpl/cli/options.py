@@ -58,7 +58,9 @@ SEPARATOR = typer.Option(
 PATTERN = typer.Option(
     help="Regular expression that finds the label in an image's path, as (?P<label>[a-z]+)_."
 )
-CLASSES = typer.Option(help="Read these classes only: cat,dog.")
+CLASSES = typer.Option(
+    help="""Read these classes only: cat,dog; quotes are for a comma in a name: '"a, b",cat'."""
+)
 DEPTH = typer.Option(
     help="How far down the folders are that name classes; 2: labels are a/b [default: 1].", min=1
 )
@@ -123,7 +125,7 @@ READ: Options = {
     "classes": (Annotated[list[str] | None, CLASSES], None, split_names, tuple),
     "depth": (Annotated[int | None, DEPTH], None),
 }
-EXAMINE: Options = {  # of what trains nothing, and names what cannot be read
+EXAMINE: Options = {  # of commands that leave out what cannot be read, and name it
     **READ,
     "features": (Annotated[str | None, SEEN_BY], None),
     "skip_broken": (Annotated[bool, SKIPPED], False),

@@ -315,8 +315,11 @@ class EmptyClassError(DataError):
     """A class has no training image; the `others` have some."""
 
     def __init__(self, sentence: str, others: Sequence[str]) -> None:
-        super().__init__(f"{sentence}, or read the other classes only (--classes)")
+        super().__init__(sentence)
         self.others = tuple(others)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.others)  # else it breaks a pool of processes
 
 
 def check_every_class(
@@ -338,19 +341,20 @@ def check_every_class(
     if not empty:
         return
     others = [name for k, name in enumerate(classes) if k not in empty]
+    enough = len(others) > 1
     names = [classes[k] for k in empty[:NAMED]]
     more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+    remedy = "add some"
     if listed is not None and (lost := int(torch.isin(listed, torch.tensor(empty)).sum())):
         which = ", ".join(map(repr, names)) + more
-        sentence = f"none of the {lost:,} images labelled {which} can be read; mend them"
+        what, remedy = f"none of the {lost:,} images labelled {which} can be read", "mend them"
     elif folder:
-        which = ", ".join(str(folder / name) for name in names) + more
-        sentence = (
-            f"there are no images in {which}; add some, remove the folder{'s' * (len(empty) > 1)}"
-        )
+        what = f"there are no images in {', '.join(str(folder / name) for name in names)}{more}"
+        remedy += f", remove the folder{'s' * (len(empty) > 1)}" if enough else ""
     else:
-        sentence = f"no training image is labelled {', '.join(map(repr, names))}{more}; add some"
-    raise EmptyClassError(sentence, others)
+        what = f"no training image is labelled {', '.join(map(repr, names))}{more}"
+    remedy += ", or read the other classes only (--classes)" if enough else ""
+    raise EmptyClassError(f"{what}; {remedy}", others)
 
 
 def statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -157,7 +157,7 @@ def _select_classes(data: "DatasetSplits", names: tuple[str, ...]) -> "DatasetSp
     train, test = data.train.select_classes(names), data.test
     gone = len(data.train) - len(train)
     what = "1 training image" if gone == 1 else f"{gone:,} training images"
-    note = f"left out {what} of classes that were not asked for"
+    note = f"left out {what} of classes that were not chosen"
     return replace(
         data,
         train=train,

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import drpl
@@ -278,3 +279,38 @@ def test_a_log_of_other_data_is_refused(tmp_path: Path, mistake: Mistake) -> Non
     assert drpl.import_labels(again, copy, reviewer="Ann") == (1, 0, [])
     assert drpl.import_labels(again, log, reviewer="Ann") == (3, 1, [])
     assert hold(again) == hold(first)
+
+
+def test_a_label_that_was_accepted_stays_where_another_is_suggested(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    """As after cleaning the same images with another seed or budget."""
+    first, _ = write_two(tmp_path, [f"{k}.png" for k in range(24)])
+    log = first / "decisions.csv"
+    decisions = rows(log)
+    number, accepted = int(decisions[0]["id"]), decisions[0]["label"]
+    again = Path(shutil.copytree(first, tmp_path / "again", ignore=lambda *_: ["decisions.csv"]))
+    for name in ("samples.csv", "issues.csv"):
+        table = pd.read_csv(again / name, keep_default_na=False)
+        mine = table["id"] == number
+        others = [c for c in CLASSES if c not in (accepted, table["given_label"][mine].item())]
+        table.loc[mine, "suggested_label"] = others[0]
+        table.to_csv(again / name, index=False)
+    head, *lines = log.read_text().splitlines()
+    identity = CleanedFolder.load(first).identity
+    unknown = (tmp_path / "saved.csv", again / "decisions (1).csv")  # nobody knows of what data
+    for copy in unknown:
+        shutil.copy(log, copy)
+        said = mistake("review", again, "--import", copy)
+        assert "belongs to another cleaned folder" in said
+        assert said.endswith("taken over by: drpl clean DATA -o NEW --decisions FILE\n")
+    page = tmp_path / "page.csv"
+    page.write_text("\n".join([f"{head},identity", *(f"{line},{identity}" for line in lines), ""]))
+    assert drpl.import_labels(again, page, reviewer="Ann") == (4, 0, [])
+    assert drpl.import_labels(again, log, reviewer="Ann") == (0, 4, [])
+    made = read_decisions(CleanedFolder.load(again))
+    assert decisions[0]["action"] == "accept"
+    actions = ["relabel", *(row["action"] for row in decisions[1:])]
+    assert [line.action for line in made] == actions
+    assert [line.label for line in made] == [row["label"] for row in decisions]
+    assert made[0].why.startswith("chose another class")

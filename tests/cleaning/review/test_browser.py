@@ -17,8 +17,9 @@ from drpl.cleaning.folder import VERDICTS, CleanedFolder, write_issues
 from drpl.cleaning.review.decision_log import (
     ActiveDecisions,
     DecisionLog,
-    import_decisions,
+    add_new,
     make_decision,
+    parse_decisions,
     read_decisions,
 )
 from drpl.cleaning.review.page import write_page
@@ -563,7 +564,7 @@ def test_groups_on_a_page_without_server(tab: Tab, tmp_path: Path) -> None:
     download.value.save_as(tmp_path / "decisions.csv")
     leave(tab)
     with DecisionLog(cleaned) as log:
-        import_decisions(log, tmp_path / "decisions.csv", "Ann")
+        add_new(log, parse_decisions(cleaned, tmp_path / "decisions.csv", "Ann"))
     assert stands(made.folder) == {n: ("keep", cleaned.issues.at[n, "given_label"]) for n in group}
     assert log.lines[-1].why.endswith(f"for {len(group)} at once")
 

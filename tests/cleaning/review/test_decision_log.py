@@ -10,9 +10,10 @@ from drpl.cleaning.review.decision_log import (
     ActiveDecisions,
     Decision,
     DecisionLog,
-    import_decisions,
+    add_new,
     make_decision,
     measure_whole_lines,
+    parse_decisions,
     parse_file,
     read_decisions,
 )
@@ -189,20 +190,19 @@ def test_taking_in_an_exported_file(cleaned: CleanedFolder, tmp_path: Path) -> N
         f"2026-01-01T00:00:00.003Z,Eve,{b},undo,,\n"
     )
     with DecisionLog(cleaned) as log:
-        assert import_decisions(log, path, "Ann") == (3, 0)
-        assert import_decisions(log, path, "Ann") == (0, 3)  # twice is once
+        assert add_new(log, parse_decisions(cleaned, path, "Ann")) == (3, 0)
+        assert add_new(log, parse_decisions(cleaned, path, "Ann")) == (0, 3)  # twice is once
     active = ActiveDecisions(read_decisions(cleaned)).by_image()
     assert list(active) == [a]
     assert active[a].label == cleaned.issues.at[a, "suggested_label"]
     assert active[a].why.startswith("accepted suggestion")
     path.write_text(HEAD + f"t,Eve,{a},keep,,\nt,Eve,4000,keep,,\n")
-    with DecisionLog(cleaned) as log, pytest.raises(DataError, match="4000"):
-        import_decisions(log, path, "Ann")
-    assert len(read_decisions(cleaned)) == 3  # all of a file or nothing
+    with pytest.raises(DataError, match="4000"):  # all of a file or nothing
+        parse_decisions(cleaned, path, "Ann")
     path.write_text(HEAD + f"t, ,{a},keep,,\nt,model,{b},keep,,\n")
-    with DecisionLog(cleaned) as log, pytest.raises(DataError, match="stands for the model"):
-        import_decisions(log, path, "Ann")
+    with pytest.raises(DataError, match="stands for the model"):
+        parse_decisions(cleaned, path, "Ann")
     path.write_text(HEAD + f"t, ,{a},keep,,\nt,Eve,{b},keep,,\n")
     with DecisionLog(cleaned) as log:
-        assert import_decisions(log, path, "Ann") == (2, 0)
+        assert add_new(log, parse_decisions(cleaned, path, "Ann")) == (2, 0)
         assert [line.who for line in log.lines[-2:]] == ["Ann", "Eve"]  # who signed is believed

@@ -74,7 +74,7 @@ def test_only_some_classes(nested: Path) -> None:
     data = load(str(nested), options)
     assert data.train.classes == ("cold/blue", "warm/red")
     assert len(data.train) == 3
-    assert "left out 1 class that was not asked for: cold/green" in data.notes
+    assert "left out 1 class that was not chosen: cold/green" in data.notes
     with pytest.raises(DataError, match="no class is named 'cold/blu'; did you mean"):
         load(str(nested), ReadOptions(depth=2, classes=("cold/blu",)))
 
@@ -91,7 +91,7 @@ def test_some_classes_of_a_named_set() -> None:
     assert data.train.classes == ("3", "5")
     assert data.test is not None
     assert data.test.classes == ("3", "5")
-    assert "training images of classes that were not asked for" in data.notes[0]
+    assert "training images of classes that were not chosen" in data.notes[0]
 
 
 def test_labels_in_the_names_of_files(nested: Path) -> None:

@@ -155,7 +155,7 @@ def test_what_is_not_read_of_a_list_is_said(home: Path) -> None:
     assert data.notes == (
         "left out 1 image that is listed but not there: gone.png",
         "left out 1 row without a label: a/1.png",
-        "left out 1 image of a class that was not asked for: b/3.png",
+        "left out 1 image of a class that was not chosen: b/3.png",
     )
     with pytest.raises(DataError, match="no class is named 'w'"):
         load(str(home / "set.csv"), ReadOptions(skip_broken=True, classes=("w",)))

@@ -237,33 +237,48 @@ def read_decisions(cleaned: CleanedFolder) -> list[Decision]:
     return lines
 
 
-def import_decisions(log: DecisionLog, path: Path, who: str) -> tuple[int, int]:
-    """Add what a page without server exported; how many lines were new, and how many not.
-
-    `who` signs what nobody signed.
-    """
-    return add_new(log, parse_decisions(log.cleaned, path, who))
-
-
 def parse_decisions(cleaned: CleanedFolder, path: Path, who: str) -> list[Decision]:
     """The decisions of a file that was saved by a page, or by a review of the same images.
 
-    Images have numbers only, so a file that was made of other data is refused: by what it says of
-    them, by the samples beside it, or by labels that are others here.
+    `who` signs what nobody signed. Images have numbers only, so a file that was made of other data
+    is refused: by what it says of them, by the samples beside it, or by labels that are others
+    here. Of the same data another class may be suggested here; the label that was given then holds.
     """
-    _check_folder(cleaned, path)
+    beside = _read_identity(cleaned, path)
     lines = []
-    for line in parse_file(path, repair=False, identity=cleaned.identity):
-        check_signature(line.who, path)
-        taken = (cleaned, line.id, line.action, line.label, line.who.strip() or who)
-        found = make_decision(*taken, time=line.time, note=line.why)
-        if line.label and line.label != found.label:
+    for line, said in _read_lines(path, repair=False):
+        if said not in ("", cleaned.identity):
             raise DataError(
-                f"{path}: image {line.id} was to be {line.label!r} by {line.action!r}, which is "
-                f"{found.label!r} in {cleaned.folder}; the file belongs to another cleaned folder"
+                f"{path} was saved by a page of other images, or other labels; take it in where "
+                "that page was made"
             )
-        lines.append(found)
+        check_signature(line.who, path)
+        signed = line._replace(who=line.who.strip() or who)
+        if cleaned.identity in (said, beside):
+            signed = _follow_label(cleaned, signed)
+        lines.append(_repeat_decision(cleaned, signed, path))
     return lines
+
+
+def _follow_label(cleaned: CleanedFolder, line: Decision) -> Decision:
+    """An accepted suggestion that is another one here, as the decision for its label."""
+    if line.action != "accept" or not line.label or line.id not in cleaned.rows:
+        return line
+    return line._replace(action=name_action(line.label, cleaned.rows[line.id], line.action))
+
+
+def _repeat_decision(cleaned: CleanedFolder, line: Decision, path: Path) -> Decision:
+    """A line of a file as a decision here, or an error if it would give another label."""
+    taken = (cleaned, line.id, line.action, line.label, line.who)
+    found = make_decision(*taken, time=line.time, note=line.why)
+    if line.label and line.label != found.label:
+        raise DataError(
+            f"{path}: image {line.id} was to be {line.label!r} by {line.action!r}, which is "
+            f"{found.label!r} in {cleaned.folder}; the file belongs to another cleaned folder, and "
+            "if that is of the same images, its decisions.csv is taken over by: drpl clean DATA -o "
+            "NEW --decisions FILE"
+        )
+    return found
 
 
 def add_new(log: DecisionLog, lines: list[Decision]) -> tuple[int, int]:
@@ -274,19 +289,22 @@ def add_new(log: DecisionLog, lines: list[Decision]) -> tuple[int, int]:
     return len(new), len(lines) - len(new)
 
 
-def _check_folder(cleaned: CleanedFolder, path: Path) -> None:
-    """Raise if a file lies in a cleaned folder of other images or labels."""
+def _read_identity(cleaned: CleanedFolder, path: Path) -> str:
+    """Which data a file is on by where it lies; nothing unless it is a cleaned folder's log.
+
+    Raise if it lies in a folder of other images or labels.
+    """
     place = path.parent
     if not all((place / name).is_file() for name in ("samples.csv", "data.json")):
-        return
-    if place.resolve() == cleaned.folder.resolve():
-        return
-    if CleanedFolder.load(place, look=False).identity != cleaned.identity:
+        return ""
+    same = place.resolve() == cleaned.folder.resolve()
+    if not same and CleanedFolder.load(place, look=False).identity != cleaned.identity:
         raise DataError(
             f"{path} belongs to other images, or other labels, than {cleaned.folder}; earlier "
             "decisions on the same images are taken over by: drpl clean DATA -o NEW --decisions "
             f"{path}"
         )
+    return cleaned.identity if path.name == FILE else ""  # others may have been put there
 
 
 def check_signature(who: str, path: Path) -> None:
@@ -308,11 +326,13 @@ def is_log(path: Path) -> bool:
     return tuple(head.rstrip().split(",")) in (Decision._fields, (*Decision._fields, IDENTITY))
 
 
-def parse_file(path: Path, *, repair: bool = True, identity: str = "") -> Iterator[Decision]:
-    """The lines of such a file; with `repair`, without a last one that a crash tore.
+def parse_file(path: Path) -> Iterator[Decision]:
+    """The lines of such a file, without a last one that a crash tore."""
+    return (line for line, _ in _read_lines(path, repair=True))
 
-    With `identity`, lines that say that they are on other data are refused.
-    """
+
+def _read_lines(path: Path, *, repair: bool) -> Iterator[tuple[Decision, str]]:
+    """Each line of such a file, and which data it says it is on; with `repair` no torn one."""
     try:
         data = path.read_bytes()
         text = (data[: measure_whole_lines(data)] if repair else data).decode("utf-8-sig")
@@ -321,19 +341,13 @@ def parse_file(path: Path, *, repair: bool = True, identity: str = "") -> Iterat
         raise RunError(f"cannot read {path}: {error}") from error
     if not text and repair:
         return
-    says = tuple(head) == (*Decision._fields, IDENTITY)
-    if tuple(head) != Decision._fields and not says:
+    if tuple(head) not in (Decision._fields, (*Decision._fields, IDENTITY)):
         raise RunError(f"{path} is no list of decisions: wanted is {','.join(Decision._fields)}")
     for number, cells in enumerate(filter(None, rows), 1):
         row = [unquote_formula(cell) for cell in cells]
         if len(row) != len(head) or parse_whole(row[2]) is None or row[3] not in ACTIONS:
             raise RunError(f"{path}, row {number}: wanted are {', '.join(Decision._fields)}")
-        if says and identity and row[-1] not in ("", identity):
-            raise DataError(
-                f"{path} was saved by a page of other images, or other labels; take it in where "
-                "that page was made"
-            )
-        yield Decision(row[0], row[1], int(row[2]), *row[3:6])
+        yield Decision(row[0], row[1], int(row[2]), *row[3:6]), "".join(row[6:])
 
 
 def measure_whole_lines(data: bytes) -> int:

@@ -47,7 +47,7 @@ LINKED = Kind(
 NO_TEXT = Kind(
     "file or folder whose name is not UTF-8", "files or folders whose names are not UTF-8"
 )
-NOT_ASKED = Kind("class that was not asked for", "classes that were not asked for")
+NOT_CHOSEN = Kind("class that was not chosen", "classes that were not chosen")
 ABOVE = Kind(
     "image file above the folders that name classes",
     "image files above the folders that name classes",
@@ -99,7 +99,7 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     test = None
     if test_root:
         test = list_labelled(test_root, classes, root, left_out)
-        known = {*found, *left_out.get(NOT_ASKED, ())}
+        known = {*found, *left_out.get(NOT_CHOSEN, ())}
         if others := sorted(set(list_classes(test_root, depth, left_out)) - known):
             left_out[ONLY_TESTED] = others
     notes += describe_left_out(left_out)
@@ -165,7 +165,7 @@ def _choose_classes(found: list[str], asked: tuple[str, ...], left_out: LeftOut)
         if name not in found:
             raise DataError(f"no class is named {name!r}; {did_you_mean(name, found)}")
     if others := [name for name in found if asked and name not in asked]:
-        left_out[NOT_ASKED] = others
+        left_out[NOT_CHOSEN] = others
     return tuple(name for name in found if not asked or name in asked)
 
 

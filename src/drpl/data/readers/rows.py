@@ -36,9 +36,7 @@ RESERVED = {
     *("labels", "suggested_labels", "kind", "p_wrong", "score"),
 }
 NO_LABEL = Kind("row without a label", "rows without a label")
-NOT_ASKED = Kind(
-    "image of a class that was not asked for", "images of classes that were not asked for"
-)
+NOT_CHOSEN = Kind("image of a class that was not chosen", "images of classes that were not chosen")
 NOT_THERE = Kind("image that is listed but not there", "images that are listed but not there")
 NO_MATCH = Kind(
     "image whose path the label pattern does not match",
@@ -151,7 +149,7 @@ def choose_rows(
             labels = [tuple(name for name in names if name in wanted) for names in labels]
         else:
             before = labels
-            rows = rows.drop(lambda i: before[i][0] in wanted, left_out, NOT_ASKED)
+            rows = rows.drop(lambda i: before[i][0] in wanted, left_out, NOT_CHOSEN)
             labels = [(label,) for label in rows.labels]
     if not rows.paths:
         raise DataError(f"{source}: nothing is left; {'; '.join(describe_left_out(left_out))}")
