@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from drpl.detection import consensus
+from drpl.detection import consensus, detectors
+from drpl.detection.evidence import Evidence
+from drpl.detection.neighbours import find_nearest
 from drpl.errors import RunError
 from drpl.randomness import rng
 
@@ -96,3 +98,36 @@ def test_no_class_is_all_right_or_all_wrong() -> None:
 def test_too_many_classes_for_triples() -> None:
     with pytest.raises(RunError, match="the noise of 201 classes is not estimated"):
         consensus.count_consensus(torch.zeros(9, dtype=torch.int64), torch.zeros(9, 2).long(), 201)
+
+
+def test_what_was_found_is_found_once_and_never_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stages of a run, and runs on the same features, share them; scores are the same."""
+    asked: list[int] = []
+
+    def count_calls(unit: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        asked.append(count)
+        return find_nearest(unit, count)
+
+    monkeypatch.setattr(consensus, "find_nearest", count_calls)
+    draws = rng("remembered")
+    probs = torch.rand(60, 3, generator=draws).softmax(1)
+    labels = torch.arange(60) % 3
+    first, second = torch.randn(2, 60, 4, generator=draws)
+    names = ("simifeat_vote", "simifeat_rank", "neighbour_agreement")
+
+    def score_all(vectors: torch.Tensor, given: torch.Tensor) -> list[torch.Tensor]:
+        losses = torch.zeros(1, 60)
+        evidence = Evidence("s", losses, losses, probs, vectors=vectors.clone())
+        return [getattr(detectors, name)(evidence, given) for name in names]
+
+    found = [score_all(first, labels) for _ in range(2)]
+    assert len(asked) == 2  # voters and those around
+    assert all(map(torch.equal, *found))
+    moved = score_all(first, labels.roll(1))
+    assert len(asked) == 2
+    others = score_all(second, labels)
+    assert len(asked) == 4
+    whole, *rest = (torch.cat(scores) for scores in (found[0], moved, others))
+    assert not any(torch.equal(whole, other) for other in rest)

@@ -56,8 +56,17 @@ def weigh_votes(distances: Tensor, near: Tensor, labels: Tensor, classes: int) -
 
 def share_soft_labels(vectors: Tensor, labels: Tensor, classes: int) -> Tensor:
     """MOIT's soft labels: shares of what the neighbours' own neighbours say. [N, C]"""
+    return share_twice(labels, find_around(vectors, classes), classes)
+
+
+def find_around(vectors: Tensor, classes: int) -> Tensor:
+    """MOIT's neighbours of each sample. [N, k]"""
     count = choose_count(AROUND, len(vectors), classes)
-    _, near = find_nearest(normalize(vectors.float()), count)
+    return find_nearest(normalize(vectors.float()), count)[1]
+
+
+def share_twice(labels: Tensor, near: Tensor, classes: int) -> Tensor:
+    """The shares, among the neighbours, of the label that most of their neighbours have. [N, C]"""
     return share_labels(share_labels(labels, near, classes).argmax(1), near, classes)
 
 

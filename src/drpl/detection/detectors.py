@@ -5,6 +5,7 @@ E observations, N samples, y the given labels, p the probabilities of the latest
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,27 @@ from drpl.detection.mixture import BetaMixture
 from drpl.errors import ConfigError, RunError
 
 Detector = Callable[[Evidence, Tensor], Tensor]  # evidence, labels [N] -> score [N]
+
+
+def _remember_last(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Answer what was asked last once more: stages share features and labels, runs features."""
+    last: list[Any] = []  # the arguments and the answer
+
+    def ask(*asked: Any) -> Any:
+        if not last or not all(map(_is_same, last[0], asked)):
+            last[:] = asked, find(*asked)
+        return last[1]
+
+    return ask
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, Tensor) else one == other
+
+
+_find_voters = _remember_last(consensus.find_voters)
+_find_around = _remember_last(consensus.find_around)
+_estimate_wrong_shares = _remember_last(consensus.estimate_wrong_shares)
 
 
 def small_loss(evidence: Evidence, labels: Tensor) -> Tensor:
@@ -105,7 +127,7 @@ def neighbour_agreement(evidence: Evidence, labels: Tensor) -> Tensor:
     -log of the soft label at y, at most log 100, and log 100 more where another class has most.
     """
     vectors, classes = _get_vectors("neighbour_agreement", evidence), evidence.probs.shape[1]
-    soft = consensus.share_soft_labels(vectors, labels, classes)
+    soft = consensus.share_twice(labels, _find_around(vectors, classes), classes)
     apart = consensus.measure_disagreement(soft, labels).double()
     return apart - (soft.argmax(1) != labels) * math.log(consensus.FARTHEST)
 
@@ -126,7 +148,7 @@ def simifeat_rank(evidence: Evidence, labels: Tensor) -> Tensor:
     """
     votes, near = _ask_voters("simifeat_rank", evidence, labels)
     scores = -(votes.gather(1, labels[:, None]).squeeze(1) + consensus.TINY).log()
-    wrong = consensus.estimate_wrong_shares(labels, near, votes.shape[1])
+    wrong = _estimate_wrong_shares(labels, near, votes.shape[1])
     for c in labels.unique().tolist():
         mine = labels == c
         scores[mine] -= scores[mine].quantile(1 - float(wrong[c]))
@@ -136,7 +158,7 @@ def simifeat_rank(evidence: Evidence, labels: Tensor) -> Tensor:
 def _ask_voters(name: str, evidence: Evidence, labels: Tensor) -> tuple[Tensor, Tensor]:
     """SimiFeat's votes [N, C], and who cast them beside the sample itself [N, k]."""
     classes = evidence.probs.shape[1]
-    distances, near = consensus.find_voters(_get_vectors(name, evidence), classes)
+    distances, near = _find_voters(_get_vectors(name, evidence), classes)
     return consensus.weigh_votes(distances.double(), near, labels, classes), near
 
 
