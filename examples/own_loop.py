@@ -25,7 +25,7 @@ EPOCHS, BATCH, LR = 10, 64, 0.1
 
 
 class Noisy(NamedTuple):
-    """Vectors, the labels they are given, and the true ones."""
+    """Images, the labels they are given, and the true ones."""
 
     x: Tensor
     given: Tensor
@@ -38,14 +38,17 @@ def read(seed: int = 1) -> Noisy:
     true = torch.tensor(digits.target)
     wrong = torch.rand(len(true), generator=draws) < 0.4
     step = torch.randint(1, 10, (len(true),), generator=draws)
-    x = torch.tensor(digits.data / 16, dtype=torch.float32)
+    x = torch.tensor(digits.images / 16, dtype=torch.float32)[:, None]  # [N, 1, 8, 8]
     return Noisy(x, torch.where(wrong, (true + step) % 10, true), true)
 
 
 def make_network(seed: int) -> nn.Module:
-    """Small, and the same in all three loops."""
+    """Small and convolutional, and the same in all three loops."""
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+    layers: list[nn.Module] = []
+    for before, after in ((1, 16), (16, 32)):
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(512, 10))
 
 
 def train_plain(data: Noisy, recorder: drpl.Recorder, seed: int = 1) -> None:

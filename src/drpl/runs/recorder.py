@@ -99,21 +99,15 @@ class Recorder:
         s = self._state
         s["count"].index_add_(0, index, torch.ones_like(index))
         first, self._steps = self._steps + 1, self._steps + len(numbers)
-        of_batches = np.arange(first, self._steps + 1)
-        steps = torch.from_numpy(np.repeat(of_batches, [len(batch) for batch in numbers]))
-        s["step"].scatter_reduce_(0, index, steps, "amax")
-        newest = s["step"].index_select(0, index) == steps  # of a sample that waits several times
-        twice = not bool(newest.all())
+        steps, rows = np.arange(first, self._steps + 1), index.numpy()
+        # Of a sample that waits several times, numpy keeps what is assigned last.
+        s["step"].numpy()[rows] = np.repeat(steps, [len(batch) for batch in numbers])
+        latest, sums = s["latest"].numpy(), s["sums"].view(self.n, -1)
         every, length = torch.cat(logits).float().cpu(), max(ROWS, PART // self.classes)
-        for at, part, new in zip(
-            index.split(length), every.split(length), newest.split(length), strict=True
-        ):
-            rows = _judge_logits(part)
-            s["sums"].view(self.n, -1).index_add_(0, at, rows)
-            latest = rows[:, self.classes : 2 * self.classes]
-            if twice:
-                at, latest = at[new], latest[new]
-            s["latest"].index_copy_(0, at, latest)
+        for at, part in zip(index.split(length), every.split(length), strict=True):
+            judged = _judge_logits(part)
+            sums.index_add_(0, at, judged)
+            latest[at.numpy()] = judged.numpy()[:, self.classes : 2 * self.classes]
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that was recorded, for a checkpoint."""
