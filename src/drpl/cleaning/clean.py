@@ -320,15 +320,7 @@ def _write_results(
     doubts = find_doubts(merged, [run for run, _ in runs], early, pixels=left_out is None)
     merged = replace(merged, unsure=doubts.on_rate)
     result = tables.write_judgement(folder, merged, train)
-    issues = tables.build_issues(merged, train)
-    issues["group"] = group_lookalikes(issues, merged.features, merged.given)
-    root = _find_root(source, choice.data) if train.paths else None
-    write_issues(folder, issues, others=train.columns)
-    read = _describe_reading(choice.data)
-    write_about(folder, source, root, train.classes, columns=train.columns, read=read)
-    chosen = torch.tensor(draw_look(CleanedFolder.load(folder, look=False), seed))
-    look = tables.build_issues(merged, train, chosen)
-    write_issues(folder, look, LOOK, train.columns)
+    issues, look = _write_lists(folder, source, choice.data, merged, seed)
     matrix = tables.write_matrix(folder, train, merged)
     if choice.copied:
         display.say("near-duplicates and outliers")
@@ -363,6 +355,23 @@ def _write_results(
     write_report(cleaned, result, figures, matrix, found)
     write_json(folder / "clean.json", figures)
     return Cleaning(folder, figures)
+
+
+def _write_lists(
+    folder: Path, source: str, data: DatasetSplits, merged: Judgement, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What is suspicious, and what a review looks at first, as tables and files."""
+    train = data.train
+    issues = tables.build_issues(merged, train)
+    issues["group"] = group_lookalikes(issues, merged.features, merged.given)
+    root = _find_root(source, data) if train.paths else None
+    write_issues(folder, issues, others=train.columns)
+    read = _describe_reading(data)
+    write_about(folder, source, root, train.classes, columns=train.columns, read=read)
+    chosen = torch.tensor(draw_look(CleanedFolder.load(folder, look=False), seed))
+    look = tables.build_issues(merged, train, chosen)
+    write_issues(folder, look, LOOK, train.columns)
+    return issues, look
 
 
 def _describe_reading(data: DatasetSplits) -> dict[str, Any]:
