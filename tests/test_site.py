@@ -5,7 +5,10 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -28,6 +31,24 @@ class Loads(HTMLParser):
 
 
 @pytest.fixture(scope="module")
+def links() -> Any:
+    """docs/links.py, which MkDocs calls; it needs none of it."""
+    spec = spec_from_file_location("links", ROOT / "docs" / "links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rewrite(links: Any, markdown: str, root: Path, name: str = "page.md") -> str:
+    """A page as MkDocs gets it, in a project there."""
+    page = SimpleNamespace(file=SimpleNamespace(src_path=name))
+    config = SimpleNamespace(config_file_path=str(root / "mkdocs.yml"))
+    return str(links.on_page_markdown(markdown, page, config, files=None))
+
+
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make docs` does."""
     pytest.importorskip("mkdocs")
@@ -39,6 +60,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stdout + done.stderr
     return where
+
+
+def test_links_to_files_outside_become_their_names(links: Any, tmp_path: Path) -> None:
+    (tmp_path / "GUIDE.md").write_text("# Guide\n\n## A new `method`, in 3 steps?\n")
+    for given, wanted in {
+        "a [text](../GUIDE.md).": "a text (`GUIDE.md`).",
+        "[here](../GUIDE.md#a-new-method-in-3-steps)": "here (`GUIDE.md`)",
+        "[one](../GUIDE.md), [two](../GUIDE.md#guide)": "one (`GUIDE.md`), two (`GUIDE.md`)",
+        "[page](own.md#part), [part](#part), [site](https://a.b/../c)": None,
+    }.items():
+        assert rewrite(links, given, tmp_path) == (wanted or given)
+
+
+def test_links_to_what_is_not_there_are_warned_of(
+    links: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "GUIDE.md").write_text("# Guide\n")
+    rewrite(links, "[a](../NONE.md) [b](../GUIDE.md#nothing) [c](../GUIDE.md#guide)", tmp_path)
+    assert caplog.messages == [
+        "page.md links to NONE.md, which is not there",
+        "page.md links to nothing in GUIDE.md, no heading of it",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}  # --strict stops
+
+
+def test_no_page_links_above_the_site(links: Any, caplog: pytest.LogCaptureFixture) -> None:
+    for page in ROOT.glob("docs/*.md"):
+        assert "](../" not in rewrite(links, page.read_text(), ROOT, page.name), page
+    assert not caplog.messages
 
 
 def test_every_page_is_there(site: Path) -> None:
