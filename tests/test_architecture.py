@@ -52,6 +52,7 @@ REPORT_READS = {
 }
 MOST_LOOSE = 7  # modules at the top
 MOST_PARAMETERS = 8
+LONGEST_METHOD = 150  # lines: an algorithm that can be read at once
 FACES = {  # public functions of many keyword arguments, which build a record of them
     "runs/execute.py:train",
     "runs/experiment.py:build",
@@ -174,6 +175,12 @@ def test_functions_have_few_parameters() -> None:
                     assert count <= MOST_PARAMETERS, f"{path}:{node.lineno} {node.name}"
                 if node.args.kwarg:
                     assert node.args.kwarg.arg != "more", f"{path}:{node.lineno} {node.name}"
+
+
+def test_methods_are_short() -> None:
+    for path in sorted((SOURCE / "methods").glob("*.py")):
+        lines = len(path.read_text().splitlines())
+        assert lines <= LONGEST_METHOD, f"{path.name}: what is general belongs elsewhere"
 
 
 def test_run_is_small() -> None:

@@ -1,7 +1,9 @@
+import pytest
 import torch
 
 from drpl.detection.evidence import Evidence
-from drpl.detection.split import detect
+from drpl.detection.split import detect, require_labelled
+from drpl.errors import TrainingError
 
 
 def evidence(losses: torch.Tensor, classes: int = 4) -> Evidence:
@@ -65,3 +67,13 @@ def test_a_rare_class_keeps_a_few_labels() -> None:
     kept = detect(evidence(losses), labels, 0.5, min_labelled=0.3).clean[200:]
     assert kept[:6].all()
     assert not kept[6:].any()
+
+
+def test_a_handful_of_labels_is_refused() -> None:
+    clean = torch.arange(24) < 6
+    require_labelled(clean, "train longer", stage="relabel")
+    clean[5] = False
+    with pytest.raises(TrainingError) as caught:
+        require_labelled(clean, "train longer", stage="relabel")
+    wanted = "after 'relabel' only 5 of 24 samples keep their label, too few to learn from"
+    assert str(caught.value) == f"{wanted}; train longer"

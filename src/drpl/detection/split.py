@@ -9,6 +9,8 @@ from torch import Tensor
 
 from drpl.detection.evidence import Evidence
 from drpl.detection.mixture import BetaMixture
+from drpl.distributed import world
+from drpl.errors import TrainingError
 
 FEWEST = 6  # labelled samples below which a class, or anything, can hardly be learnt
 
@@ -88,6 +90,27 @@ def _keep_enough(
             candidates = group[~kept[group]]
             kept[candidates[losses[candidates].argsort(stable=True)[:missing]]] = True
     return kept
+
+
+def divide(w: Tensor, p_threshold: float) -> tuple[Tensor, Tensor]:
+    """Indices of who keeps its label, by the probability w that it is right, and of the others.
+
+    Those are all, if (nearly) all keep theirs: either set is walked over by every process.
+    """
+    keep, few = w > p_threshold, FEWEST * world()
+    require_labelled(keep, "lower p_threshold, or change the length of the warm-up (begin)", few)
+    unlabelled = (~keep).nonzero().flatten()
+    return keep.nonzero().flatten(), unlabelled if len(unlabelled) >= few else torch.arange(len(w))
+
+
+def require_labelled(clean: Tensor, advice: str, fewest: int = FEWEST, stage: str = "") -> None:
+    """Refuse to learn from a handful of labels; the stage is the one after which they are left."""
+    if (labelled := int(clean.sum())) < fewest:
+        after = f"after {stage!r} " if stage else ""
+        raise TrainingError(
+            f"{after}only {labelled} of {len(clean)} samples keep their label, "
+            f"too few to learn from; {advice}"
+        )
 
 
 def keep_lowest(scores: Tensor, labels: Tensor, classes: int, most: int) -> Tensor:

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from drpl.config.settings import IN_EPOCHS, Common, EpochCount
 from drpl.detection.gaussians import fit_lower_gaussian, rescale
-from drpl.detection.split import FEWEST, Split, note_scarce_classes
-from drpl.distributed import broadcast, world
-from drpl.errors import TrainingError
+from drpl.detection.split import Split, note_scarce_classes
+from drpl.detection.split import divide as divide
+from drpl.distributed import broadcast
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
 from drpl.training.evaluate import label_losses
@@ -85,7 +85,7 @@ class DivideMix(Stage):
 
     def believe(self, logits: Tensor, i: Tensor) -> Terms:
         """The loss of the warm-up."""
-        terms = {"classify": cross_entropy(logits, self.encode_labels(i))}
+        terms = {"classify": cross_entropy(logits, one_hot(self.labels[i], self.classes))}
         if self.config.penalty:
             terms["confidence"] = -entropy(logits.softmax(1))
         return terms
@@ -108,9 +108,9 @@ class DivideMix(Stage):
             with torch.no_grad():  # the network itself in training mode
                 own = (net(x1).softmax(1) + net(x2).softmax(1)) / 2
                 guesses = [one(u).softmax(1) for one in (net, peer) for u in (u1, u2)]
-                q_x = sharpen(refine(w[i], self.encode_labels(i), own), c.temperature)
                 guess = torch.stack(guesses).mean(0)
-                q_u = sharpen(guess, c.temperature)
+                refined = refine(w[i], one_hot(self.labels[i], self.classes), own)
+                q_x, q_u = (sharpen(q, c.temperature) for q in (refined, guess))
             feed.record(i, own)
             feed.record(j, guess)
             x, q = torch.cat([x1, x2, u1, u2]), torch.cat([q_x, q_x, q_u, q_u])
@@ -129,23 +129,6 @@ class DivideMix(Stage):
         """lambda_u(t) after this many epochs."""
         c = self.config
         return c.lambda_u * min(max((epochs - c.begin) / c.ramp, 0), 1)
-
-    def encode_labels(self, i: Tensor) -> Tensor:
-        """The labels of a batch. [B, C]"""
-        return one_hot(self.labels[i], self.classes)
-
-
-def divide(w: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """Indices of who keeps its label, and of who is guessed: all, if (nearly) all keep theirs."""
-    keep = w > threshold
-    labelled, unlabelled = keep.nonzero().flatten(), (~keep).nonzero().flatten()
-    few = FEWEST * world()
-    if len(labelled) < few:
-        raise TrainingError(
-            f"only {len(labelled)} of {len(w)} samples keep their label, too few to learn from; "
-            "lower p_threshold, or change the length of the warm-up (begin)"
-        )
-    return labelled, unlabelled if len(unlabelled) >= few else torch.arange(len(w))
 
 
 def refine(w: Tensor, given: Tensor, predicted: Tensor) -> Tensor:

@@ -13,8 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drpl.config.settings import Common, Settings
-from drpl.detection.split import FEWEST, Split
-from drpl.errors import TrainingError
+from drpl.detection.split import Split, require_labelled
 from drpl.runs.run import Run
 from drpl.training.feed import Feed
 from drpl.training.losses import cross_entropy, entropy, from_prior, mixup, one_hot
@@ -126,12 +125,8 @@ def train_semi_supervised(
     `shares` are those of the classes, where they are not taken to be alike. [C] With `start`, a
     trained network and what it predicts for all samples [N, C], it goes on from there.
     """
-    labelled = int(split.clean.sum())
-    if labelled < FEWEST:
-        raise TrainingError(
-            f"after {split.stage!r} only {labelled} of {len(split.clean)} samples keep their "
-            "label, too few to learn from; set min_labelled, raise the threshold, or train longer"
-        )
+    advice = "set min_labelled, raise the threshold, or train longer"
+    require_labelled(split.clean, advice, stage=split.stage)
     targets = one_hot(run.labels, run.classes)
     unlabelled = (~split.clean).nonzero().flatten()
     draws = run.rng(name, "first targets")
