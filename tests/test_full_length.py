@@ -1,5 +1,6 @@
 """The recipe at its own length: what is there is kept, and its plan is the paper's."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pandas as pd
@@ -7,6 +8,7 @@ import pytest
 from benchmarks import full_length
 
 from drpl.config.compose import merge
+from drpl.data.dataset import DatasetSplits
 from drpl.runs.experiment import compose_for
 
 
@@ -34,6 +36,20 @@ def test_epochs_are_the_papers() -> None:
     config = compose_for("drpl", ["cifar10", "literal"], {}).model_dump()
     assert {name: config[f"{name}_schedule"]["epochs"] for name in epochs} == epochs
     assert not config["pool"]
+    assert not config["min_labelled"]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_only_the_quick_run_guards_against_too_few_labels(
+    quick: bool, tiny: DatasetSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_length, "load", lambda *_: tiny)
+    asked = Namespace(
+        quick=quick, methods=full_length.METHODS, out=Path("runs"), data_dir=Path("data")
+    )
+    settings = [grid.settings for grid in full_length.plan(asked)]
+    guards = [one["min_labelled"] for one in settings if "min_labelled" in one]
+    assert guards == ([full_length.GUARD] if quick else [])  # of DRPL alone
 
 
 @pytest.mark.parametrize("method", full_length.METHODS)
