@@ -13,7 +13,7 @@ export KMP_BLOCKTIME ?= 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check types windows format slow campaign bench mini paper ablations length claims scale screenshots docs clean
+.PHONY: help setup demo test coverage check types windows format slow wheel campaign bench mini paper ablations length claims scale screenshots docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ format: setup ## Let ruff format and mend what it can
 
 slow: setup ## The long experiments: kills at random moments, three seeds of the demo
 	$(BIN)/python -m pytest -m slow
+
+wheel: setup ## Build wheel and sdist, install each in a new environment and clean a folder with it
+	$(BIN)/python -m pytest -m slow tests/test_packaging.py
 
 campaign: setup ## Attack every command for half an hour (MINUTES=60 SEED=2 for others)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.campaign --minutes $(MINUTES) --seed $(SEED)

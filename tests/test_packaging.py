@@ -9,7 +9,10 @@ import venv
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from tests.support.cleaned import CLASSES, draw
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -29,7 +32,7 @@ def test_core_dependencies_are_few_and_each_has_a_reason() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_what_is_built_can_be_installed_and_run(kind: str, tmp_path: Path) -> None:
-    """In an environment of its own, which borrows the dependencies of this one."""
+    """In an environment of its own, which borrows the dependencies of this one; `make wheel`."""
     pytest.importorskip("build")
     run(sys.executable, "-m", "build", f"--{kind}", "--outdir", tmp_path, ROOT)
     (built,) = (path for path in tmp_path.iterdir() if path.suffix in (".whl", ".gz"))
@@ -44,6 +47,19 @@ def test_what_is_built_can_be_installed_and_run(kind: str, tmp_path: Path) -> No
     words = ["-m", "drpl", "train", "digits", "--method", "cross_entropy", "--limit", "60"]
     words += ["--set", "schedule.epochs=1", "--json"]
     assert '"method": "cross_entropy"' in run(python, *words, env=env, cwd=tmp_path)
+    draw_photos(tmp_path / "photos")
+    words = ["-m", "drpl", "clean", "photos", "-o", "cleaned", "--features", "none"]
+    run(python, *words, "--budget", "1s", "--quiet", env=env, cwd=tmp_path)
+    assert (tmp_path / "cleaned" / "issues.csv").stat().st_size
+
+
+def draw_photos(folder: Path) -> None:
+    """Ten images of each class."""
+    draws = np.random.default_rng(1)
+    for kind, name in enumerate(CLASSES):
+        (folder / name).mkdir(parents=True)
+        for number in range(10):
+            draw(kind, draws).save(folder / name / f"{number}.png")
 
 
 def run(*words: Any, **how: Any) -> str:
