@@ -1,6 +1,7 @@
 """The study: what its folder holds, that it is made of the runs, and that nothing is done twice."""
 
 import functools
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -191,6 +192,7 @@ def test_only_what_is_missing_is_made(
     assert (trainings, drawings[2:]) == (["train"], ["figures"])
 
     before = dates(tmp_path / "runs" / "uniform-0.3")
+    parts = json.loads((tmp_path / "study.json").read_text())
     study(with_corners(), **arguments | {"noises": ["uniform:0.3", "uniform:0.5"]})
     assert trainings == ["train"] * 2
     assert drawings[3:] == ["figures", "report"]  # those of the new noise
@@ -198,8 +200,16 @@ def test_only_what_is_missing_is_made(
     assert {name for name in after if after[name] != before[name]} == {
         "cross_entropy/seed-1/scores.csv"
     }
-    (tmp_path / "study.json").write_text("{")
-    study(with_corners(), **arguments)
+    for damaged in (
+        "{",
+        "[1]",
+        '{"probes": 3}',
+        '{"probes": {"of": "x"}}',
+        '{"probes": {"of": 1}}',
+    ):
+        (tmp_path / "study.json").write_text(damaged)
+        study(with_corners(), **arguments)
+        assert set(json.loads((tmp_path / "study.json").read_text())) == set(parts)
     assert trainings == ["train"] * 2
 
 

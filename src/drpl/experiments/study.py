@@ -5,7 +5,6 @@ The runs are those of `compare`. Everything else is made of their folders, part 
 """
 
 import base64
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import RootModel
 from rich.console import Console
 
 from drpl import __version__, registry
@@ -24,7 +24,7 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError, DataError, RunError
 from drpl.experiments.grid import Comparison, Grid, make_grid, run_grid
-from drpl.files import digest, slugify, write_if_changed, write_json
+from drpl.files import digest, read_json, slugify, write_if_changed, write_json
 from drpl.report.figures import figures
 from drpl.report.load import (
     find_tracked,
@@ -38,6 +38,7 @@ from drpl.report.page import Section, report
 from drpl.report.table import DASH, describe_cell, tabulate_stages, to_csv
 from drpl.runs.experiment import AnyData
 from drpl.runs.folder import Result
+from drpl.runs.records import Record
 
 METHODS = ("cross_entropy", "mixup", "drpl")
 TRACK = 3  # epochs between looks at every loss
@@ -131,6 +132,18 @@ def study(
     return Study(comparison, tuple(parts.notes))
 
 
+class PartRecord(Record):
+    """A part of a study: of what it was made, its files, and what to know about it."""
+
+    of: str
+    files: list[str]
+    notes: list[str]
+
+
+class StudyRecord(RootModel[dict[str, PartRecord]]):
+    """`study.json`."""
+
+
 class _Parts:
     """What is made of a study's runs, and of what it was made: `study.json`."""
 
@@ -138,8 +151,8 @@ class _Parts:
         self.runs, self.folder, self.notes = comparison.results, comparison.folder, list[str]()
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         try:
-            self.made = dict(json.loads((self.folder / "study.json").read_text("utf-8")))
-        except (FileNotFoundError, ValueError):  # all is made again
+            self.made = read_json(self.folder / "study.json", StudyRecord)
+        except RunError:  # there is none, or it is damaged: all is made again
             self.made = {}
 
     def make(
