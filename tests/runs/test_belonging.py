@@ -204,3 +204,37 @@ def test_nothing_is_written_among_the_data(
     for words in asked:
         assert "is inside the data set photos" in mistake(*words)
     assert sorted(photos.rglob("*")) == before
+
+
+@pytest.mark.parametrize("out", ["photos", "photos/out"])
+def test_nothing_that_shows_a_run_is_written_among_its_data(
+    photos: Path, command: Command, mistake: Callable[..., str], out: str
+) -> None:
+    """Figures in a folder among the photos would be a class the next time."""
+    assert command("train", "photos", "--out", "run", *BRIEF).code == 0
+    before = sorted(photos.rglob("*"))
+    for words in (
+        ("look", "run", "-o", out),
+        ("look", "run", "--data", "photos", "-o", out),
+        ("probe", "run", "--target", "photos", "-o", out),
+        ("figures", "run", "-o", out),
+        ("report", "run", "-o", f"{out}/report.html"),
+    ):
+        assert "is inside the data set" in mistake(*words)
+    assert sorted(photos.rglob("*")) == before
+
+
+def test_another_confusion_matrix_in_the_same_file_is_another_experiment(
+    command: Command, mistake: Callable[..., str]
+) -> None:
+    classes = tuple("0123456789")
+    alike = Confusion(torch.full((10, 10), 0.1), classes)
+    alike.write(Path("alike.npz"))
+    noise = ("--noise", "nonuniform:0.4", "--confusion", "alike.npz")
+    words = ("train", "digits", "--limit", 60, *noise, "--out", "run", *BRIEF)
+    assert command(*words).code == 0
+    before = list_contents(Path("run"))
+    assert command(*words).code == 0
+    Confusion(torch.eye(10) + torch.eye(10).roll(1, 1), classes).write(Path("alike.npz"))
+    assert "was made of other labels" in mistake(*words)
+    assert list_contents(Path("run")) == before

@@ -15,7 +15,7 @@ from drpl.data.dataset import Dataset, DatasetSplits
 from drpl.data.images import TensorImages, redecode
 from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
-from drpl.files import read_arrays, write_atomic
+from drpl.files import check_apart, read_arrays, write_atomic
 from drpl.networks.build import Builder
 from drpl.networks.depth import compute_class_maps
 from drpl.report.cam_figure import CamView, draw_cam
@@ -51,6 +51,8 @@ def look(
     own, if the run's was.
     """
     result, model = Result.load(run), models.load(run, network)
+    if out is not None:
+        check_apart(Path(out), result.source, data if isinstance(data, str) else None)
     samples = read_arrays(result.folder / "samples.npz")
     ids = _check_ids(images, len(samples["given"])) or choose_ids(samples, count)
     # A network without maps is refused before data are read.

@@ -23,7 +23,7 @@ from drpl.data.images import Images, concat, fit
 from drpl.data.prefetch import load_batches
 from drpl.data.sources import ReadOptions, load
 from drpl.errors import ConfigError, DataError
-from drpl.files import read_arrays, read_json, write_atomic
+from drpl.files import check_apart, read_arrays, read_json, write_atomic
 from drpl.networks.build import CUSTOM, Builder
 from drpl.networks.depth import extract_features, list_members
 from drpl.randomness import derive
@@ -84,6 +84,9 @@ def probe(
     results = [Result.load(run) for run in dict.fromkeys(map(Path, runs))]
     if not results:
         raise ConfigError("nothing to probe: give the folder of at least one run")
+    if out is not None:
+        sources = {result.source for result in results}
+        check_apart(Path(out), *sources, target if isinstance(target, str) else None)
     names, chosen = tuple(classes), read_options or ReadOptions()
 
     @cache

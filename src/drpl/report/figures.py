@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from drpl.files import slugify
+from drpl.files import check_apart, slugify
 from drpl.report import curves, flow, histograms, matrices, roc
 from drpl.report.load import Case, format_case, format_run, group_by_case, load_runs
 from drpl.report.style import Picture, Strokes, assign_strokes
@@ -44,7 +44,9 @@ RUN_FIGURES = {
 
 def figures(places: Sequence[Path | str | Result], folder: Path | str) -> list[Path]:
     """Write every figure of these runs (or comparisons) as SVG and PNG; the files."""
-    return [path for picture in draw_all(load_runs(places)) for path in picture.write(Path(folder))]
+    runs = load_runs(places)
+    check_apart(Path(folder), *(run.source for run in runs))
+    return [path for picture in draw_all(runs) for path in picture.write(Path(folder))]
 
 
 def draw_all(runs: Sequence[Result]) -> Iterator[Picture]:

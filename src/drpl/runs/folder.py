@@ -95,6 +95,13 @@ class Result:
         return f"{name} ({', '.join(overlays)})" if overlays else name
 
     @property
+    def source(self) -> str | None:
+        """The name of its data set or the place of its data, as far as its folder says."""
+        path = self.folder / "provenance.json"
+        made = read_json(path, ProvenanceRecord) if path.exists() else {}
+        return (made.get("data") or {}).get("what")
+
+    @property
     def accuracy(self) -> dict[str, float | None]:
         """Test accuracy in percent: `last` and `best`; None without a test set."""
         return dict(self.summary["accuracy"])
