@@ -3,6 +3,7 @@
 from functools import cache
 from inspect import Parameter, signature
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -84,7 +85,7 @@ def _words_of(parameter: Parameter) -> st.SearchStrategy[list[str]]:
     option = st.sampled_from(names or [f"--{parameter.name.replace('_', '-')}"])
     flag = option.map(lambda text: [text])
     said = flag if bool in kinds else st.tuples(option, value).map(list)
-    if parameter.default is Parameter.empty:
+    if parameter.default in (Parameter.empty, Path("cleaned")):  # a new folder to clean into
         return said
     return st.one_of([st.just(list[str]())] * 12 + [said])
 

@@ -237,6 +237,16 @@ def test_a_folder_belongs_to_its_data(
     assert "whether these are the same is not known" in answer.err
 
 
+@pytest.mark.usefixtures("short")
+def test_a_folder_need_not_be_named(photos: Path, command: Command) -> None:
+    """It is `cleaned`, and belongs to its data like any other."""
+    answer = command("clean", photos, "--features", "none", "--quiet")
+    assert answer.code == 0, answer.err
+    assert (Path("cleaned") / "issues.csv").exists()
+    (photos / "a" / "3.png").rename(photos / "b" / "3.png")
+    assert "cleaned was made of other" in command("clean", photos, "--features", "none").err
+
+
 def write_finished(photos: Path, folder: Path, budget: str | None = None) -> None:
     """A folder as if `drpl clean` had found nothing in the photos' pixels."""
     about = describe_data(str(photos), "none", ReadOptions())

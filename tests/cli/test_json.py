@@ -38,6 +38,18 @@ def test_every_command_has_a_job_and_an_answer() -> None:
     assert set(names) == set(ANSWERS)
 
 
+def test_the_help_has_the_jobs_in_their_order_and_no_line_is_cut(command: Command) -> None:
+    said = command("--help").out
+    heads = [said.index(f"\n{job}:\n") for job in ("Clean", "Study", "Data", "Share")]
+    assert heads == sorted(heads)
+    assert said[heads[0] :].split()[1] == "clean"
+    words = " ".join(said.split())
+    for one in app.registered_commands:
+        about = (one.callback.__doc__ or "").split("\n\n")[0] if one.callback else ""
+        assert " ".join(about.split()) in words
+    assert max(map(len, said.splitlines())) <= 80
+
+
 def test_the_page_shows_the_schema(request: pytest.FixtureRequest) -> None:
     head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     shown, _, tail = rest.partition(END)

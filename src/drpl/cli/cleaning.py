@@ -40,7 +40,9 @@ FOLDER = typer.Argument(help="The folder that `drpl clean` wrote.")
 @takes(read_options={name: EXAMINE[name] for name in EXAMINE if name != "features"})
 def clean(
     data: Annotated[str, DATA],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
+        "cleaned"
+    ),
     budget: Annotated[
         str | None,
         typer.Option(help="Time for everything: 10m, 2h, 1h30m ... [default: 10m]."),
