@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from drpl.detection.evidence import Evidence
-from drpl.detection.split import detect, require_labelled
+from drpl.detection.split import detect, divide, require_labelled
 from drpl.errors import TrainingError
 
 
@@ -77,3 +77,13 @@ def test_a_handful_of_labels_is_refused() -> None:
         require_labelled(clean, "train longer", stage="relabel")
     wanted = "after 'relabel' only 5 of 24 samples keep their label, too few to learn from"
     assert str(caught.value) == f"{wanted}; train longer"
+
+
+def test_nobody_left_without_a_label_or_nobody_with_one() -> None:
+    labelled, guessed = divide(torch.ones(24), 0.5)
+    assert labelled.tolist() == guessed.tolist() == list(range(24))
+    first = torch.arange(24) < 8
+    with pytest.raises(TrainingError, match="only 3 of 24 samples keep"):
+        divide((torch.arange(24) < 3).float(), 0.5)
+    labelled, guessed = divide(torch.where(first, 0.5, 0.6), 0.5)
+    assert guessed.tolist() == first.nonzero().flatten().tolist()  # 0.5 itself is not enough

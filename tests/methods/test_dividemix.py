@@ -244,15 +244,6 @@ def test_the_warm_up_has_double_batches_and_may_punish_confidence() -> None:
     }
 
 
-def test_nobody_left_without_a_label_or_nobody_with_one() -> None:
-    labelled, guessed = method.divide(torch.ones(SAMPLES), 0.5)
-    assert labelled.tolist() == guessed.tolist() == list(range(SAMPLES))
-    with pytest.raises(TrainingError, match="only 3 of 24 samples keep"):
-        method.divide((torch.arange(SAMPLES) < 3).float(), 0.5)
-    labelled, guessed = method.divide(torch.where(EARLY, 0.5, 0.6), 0.5)
-    assert guessed.tolist() == EARLY.nonzero().flatten().tolist()  # 0.5 itself is not enough
-
-
 def test_the_authors_settings() -> None:
     ten = read_preset(method.Config, "dividemix", "cifar10")
     assert (ten.begin, ten.alpha, ten.lambda_u, ten.p_threshold) == (10, 4, 25, 0.5)

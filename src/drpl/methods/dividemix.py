@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from drpl.config.settings import IN_EPOCHS, Common, EpochCount
 from drpl.detection.gaussians import fit_lower_gaussian, rescale
-from drpl.detection.split import Split, note_scarce_classes
-from drpl.detection.split import divide as divide
+from drpl.detection.split import Split, divide, note_scarce_classes
 from drpl.distributed import broadcast
 from drpl.networks.ensemble import Ensemble
 from drpl.runs.run import Outcome, Run
