@@ -214,6 +214,8 @@ def explain_data_errors(path: Path) -> Iterator[None]:
         yield
     except (DataError, MemoryError):
         raise
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not in UTF-8; save it with that encoding") from error
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"cannot read {path}: {reason}") from error

@@ -168,6 +168,17 @@ def test_images_in_the_one_folder_beside_a_list(home: Path) -> None:
     assert load(str(home / "set.csv")).train.paths == ("a/1.png", "a/2.png")
 
 
+def test_a_list_from_windows(home: Path) -> None:
+    r"""Its a\1.png was not found elsewhere, and what is not UTF-8 was told in a codec's words."""
+    text = "\r\n".join(["path;label", *(f"{name};ü{k % 2}" for k, name in enumerate(NAMES))])
+    (home / "set.csv").write_text(text.replace("/", "\\"), "utf-8-sig")
+    data = load(str(home / "set.csv"))
+    assert (data.train.paths, data.train.classes) == (tuple(NAMES), ("ü0", "ü1"))
+    (home / "set.csv").write_text(text, "latin-1")
+    with pytest.raises(DataError, match=r"set\.csv is not in UTF-8; save it with that encoding$"):
+        load(str(home / "set.csv"))
+
+
 def test_labels_by_a_pattern_in_a_list(home: Path) -> None:
     (home / "set.csv").write_text("path,label\n" + "".join(f"{name},z\n" for name in NAMES))
     data = load(str(home / "set.csv"), ReadOptions(label_pattern="^([ab])/"))

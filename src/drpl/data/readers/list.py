@@ -168,9 +168,14 @@ def to_text(cell: Any) -> str:
 
 
 def _find_below(source: Path, paths: list[str]) -> list[str]:
-    """The paths, or those below the one folder beside the list that has the first of them."""
+    """The paths, or those below the one folder beside the list that has the first of them.
+
+    Those of a list that was written on Windows are there by another sign between folders.
+    """
     if is_there(source.parent / paths[0]):
         return paths
+    if "\\" in paths[0]:
+        return _find_below(source, [path.replace("\\", "/") for path in paths])
     homes = [
         place.name
         for place in sorted(source.parent.iterdir())
