@@ -21,6 +21,7 @@ from drpl.errors import DataError, DrplError
 from tests.cli.test_cli import FAST, Mistake
 from tests.conftest import Command
 from tests.support.cleaned import CLASSES, Made, make, rows, write_run
+from tests.support.datasets import make_cifar10
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -471,6 +472,18 @@ def test_a_part_of_a_data_set(command: Command) -> None:
     answer = command("apply", "part", "-o", "better")
     assert answer.code == 0
     assert "40 images" in answer.out
+
+
+def test_a_named_set_from_its_folder(command: Command, tmp_path: Path) -> None:
+    """The command that was proposed looked for it in ./data, and for the classes set aside."""
+    make_cifar10(tmp_path / "sets" / "cifar-10-batches-py", batches=5)
+    read = ("--data-dir", "sets", "--outside", "class 3")
+    answer = command("clean", "cifar10", "-o", "out", "--features", "none", "--budget", "1s", *read)
+    assert answer.code == 0, answer.err
+    again = answer.out.partition("write the corrected data set: drpl ")[2].splitlines()[0]
+    answer = command(*again.split())
+    assert answer.code == 0, answer.err
+    assert "class 3" not in load("out/corrected/data.npz").train.classes
 
 
 def test_arrays_that_lose_a_class(arrays: Made, command: Command) -> None:

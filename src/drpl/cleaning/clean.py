@@ -379,8 +379,11 @@ def _describe_reading(data: DatasetSplits) -> dict[str, Any]:
     if not data.origin:
         return {}
     options = data.origin.read_options
-    limited = not data.train.paths and options.limit
-    return options.describe_labels() | ({"limit": options.limit} if limited else {})
+    where = str(options.data_dir.resolve()) if options.data_dir else None
+    chosen = {"limit": options.limit, "data_dir": where, "outside": options.outside}
+    if data.train.paths:
+        chosen = {}
+    return options.describe_labels() | {name: value for name, value in chosen.items() if value}
 
 
 def _write_images(cleaned: CleanedFolder, data: DatasetSplits, shown: pd.DataFrame) -> None:

@@ -64,6 +64,8 @@ class ReadingRecord(Record):
     classes: Names = Field(default_factory=list)
     depth: Annotated[int, Field(ge=1)] | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    data_dir: str | None = None
+    outside: Names = Field(default_factory=list)
 
 
 class AboutRecord(Record):

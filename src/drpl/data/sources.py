@@ -99,7 +99,10 @@ class ReadOptions:
         return {name: value for name, value in asked.items() if value not in (None, ())}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(self.classes))
+        for name in ("classes", "outside"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.data_dir is not None:
+            object.__setattr__(self, "data_dir", Path(self.data_dir))
         if self.depth is not None and not 1 <= self.depth <= DEEPEST:
             raise DataError(f"the depth should be from 1 to {DEEPEST}, got {self.depth}")
         if self.hold not in get_args(Hold):
