@@ -12,6 +12,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from glob import escape
+from itertools import chain, count
 from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -307,6 +308,15 @@ def check_apart(out: Path, *sources: str | Path | None) -> None:
     for source in (one for one in sources if one):
         if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
             raise StorageError(f"{out} is inside the data set {source}; choose another folder")
+
+
+def propose_folder(source: str | Path) -> Path:
+    """Where to write what is made of a data set: a folder that is not there, and outside of it."""
+    here, place = Path.cwd(), Path(source).resolve()
+    inside = place.is_dir() and here.is_relative_to(place)
+    home = Path(os.path.relpath(place.parent, here)) if inside else Path()
+    names = chain(["cleaned"], (f"cleaned-{k}" for k in count(2)))
+    return next(home / name for name in names if not (home / name).exists())
 
 
 def quote_formula(cell: Any) -> Any:

@@ -1,6 +1,7 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from PIL import Image
 
 from drpl.analysis.doctor import examine
+from drpl.cli.data import _advise_cleaning
 from drpl.data.dataset import DatasetSplits
 from drpl.data.readers.arrays import arrays
+from drpl.data.sources import ReadOptions
 from drpl.runs.display import duration
 from tests.conftest import Command
 
@@ -84,16 +87,69 @@ def test_the_next_command_reads_the_classes_that_are_left(
     data, _, _, *read = shlex.split(again)
     assert command("doctor", data, *read).out.splitlines()[-1] == last
     monkeypatch.setattr("drpl.cli.data.MOST_NAMED", 2)
-    for words, told in (
-        (
-            (),
-            "mend or remove the classes without images, or name the other 3 with --classes; then ",
-        ),
-        (read, "in ten minutes or the time you give it, with the same --classes and: "),
-    ):
-        *_, last = command("doctor", data, *words).out.splitlines()
-        assert told in last
-        assert last.endswith(": drpl clean photos -o cleaned")
+    *_, last = command("doctor", data).out.splitlines()
+    assert last.startswith(
+        "mend or remove the classes without images, or name the other 3 with --classes; then "
+    )
+    assert last.endswith(": drpl clean photos -o cleaned")
+    assert command("doctor", data, *read).out.splitlines()[-1].endswith(again)  # as was asked for
+
+
+@pytest.mark.parametrize(
+    ("data", "read", "kept"),
+    [
+        ("my pets", "--depth 2 --size 8 --limit 20 --hold files --cache 'a b'", ...),
+        ("my pets", r"--label-pattern '/(?P<label>[a-z]+) [0-9]'", ...),
+        ("my pets", r"--depth 2 --outside 'site b/dog' --outside 'site b/cat'", ...),
+        ("my pets", "--depth 2 --skip-broken --mirrored", "--depth 2"),
+        ("list.csv", """--path-column "the file's" --label-column 'what $it is'""", ...),
+        ("list.csv", "--label-column x --path-column \"the file's\" --label-separator ''", ...),
+    ],
+)
+def test_the_next_command_reads_the_same(
+    command: Command, tmp_path: Path, data: str, read: str, kept: str
+) -> None:
+    """It left out how the data were to be read: `clean` took the folders above for the classes."""
+    rows = ["the file's;what $it is;x"]
+    for k, (site, name) in enumerate(product(("site a", "site b"), ("cat", "dog"))):
+        where = tmp_path / "my pets" / site / name
+        where.mkdir(parents=True)
+        for n in range(5):
+            pixels = np.full((9, 9, 3), 40 * k + n, np.uint8)
+            Image.fromarray(pixels).save(where / f"{name} {n}.png")
+            rows.append(f"my pets/{site}/{name}/{name} {n}.png;{name};{name}{n % 2}")
+    (tmp_path / "list.csv").write_text("\n".join(rows))
+    again = command("doctor", data, *shlex.split(read)).out.splitlines()[-1].partition(": drpl ")[2]
+    words = shlex.split(again)
+    assert words[:4] == ["clean", data, "-o", "cleaned"]
+    wanted = shlex.split(read if kept is ... else kept)
+    assert sorted(words[4:]) == sorted(wanted)
+    told = [command("doctor", data, *options).out for options in (wanted, words[4:])]
+    assert told[0] == told[1]
+    answer = command(*words, "--features", "none", "--quiet", "--budget", "1s", "--device", "cpux")
+    assert answer.code == 2
+    assert "cpux" in answer.err  # everything else was read, and found right
+
+
+def test_what_features_are_for_is_not_repeated() -> None:
+    """`clean` chooses by what to see images; the labels are what must stay."""
+    read = ReadOptions(features="lite0", mirrored=True, size=224, depth=3, download=True)
+    assert _advise_cleaning("x", read, ()).endswith(": drpl clean x -o cleaned --depth 3")
+
+
+def test_the_next_command_writes_into_a_folder_of_its_own(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside of the data it proposed a folder in these, and elsewhere one that is other data's."""
+    write_photos(tmp_path / "photos", ("cat", "dog"))
+    (tmp_path / "cleaned").mkdir()
+    assert command("doctor", "photos").out.endswith(": drpl clean photos -o cleaned-2\n")
+    for inside, data in ((".", "./"), (".", "."), ("cat", "..")):  # ./ was said to be no folder
+        monkeypatch.chdir(tmp_path / "photos" / inside)
+        _, _, again = command("doctor", data).out.rpartition(": drpl clean ")
+        assert (Path.cwd() / shlex.split(again)[2]).resolve() == tmp_path / "cleaned-2"
+        told = command("review", data, "--summary").err.rpartition(" -o ")[2]
+        assert told == again.partition(" -o ")[2]
 
 
 @pytest.mark.parametrize("read", [(), ("--classes", "dog,cat")])

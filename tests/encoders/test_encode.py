@@ -290,6 +290,9 @@ def test_files_that_drpl_train_takes(photos: Path, tiny_model: str, command: Com
     answer = command(*words, "-o", "x.npy")
     assert f"train with: drpl train {photos} --features x.npy" in answer.out
     assert np.array_equal(np.load("x.npy"), found["x"])
+    deep = ("--label-pattern", "(ash|birch)", "--skip-broken")
+    answer = command(*words, "-o", "deep.npy", *deep)
+    assert " --features deep.npy --skip-broken --label-pattern '(ash|birch)'\n" in answer.out
     assert command("train", photos, "--features", "x.npy", "--out", "other", *short).code == 0
 
 

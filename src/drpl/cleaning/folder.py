@@ -17,6 +17,7 @@ from drpl.cleaning.records import AboutRecord, PlanRecord
 from drpl.errors import RunError
 from drpl.files import (
     digest,
+    propose_folder,
     quote_formula,
     read_json,
     unquote_formula,
@@ -232,7 +233,8 @@ def _explain_missing(folder: Path) -> str:
         return f"{folder} is not finished; go on with the same command as before, {again}"
     is_run = (folder / "samples.csv").exists()  # its pictures are not the user's
     if not is_run and (folder.is_file() or next(list_images(folder, ""), None)):
-        first = shlex.join(["drpl", "clean", str(folder), "-o", "cleaned"])
+        out = str(propose_folder(folder))
+        first = shlex.join(["drpl", "clean", str(folder), "-o", out])
         return (
             f"{folder} is not a folder that `drpl clean` wrote; clean it first, into another "
             f"folder, with: {first}"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from drpl.cli.answers import Examined, Listed, Noised, Wrote
-from drpl.cli.app import answers, app, join_names, say, stoppable, wants_json
+from drpl.cli.app import answers, app, say, stoppable, wants_json
 from drpl.cli.options import (
     CONFUSION,
     DATA,
@@ -21,13 +21,17 @@ from drpl.cli.options import (
     READ,
     SEED,
     reads,
+    repeat_reading,
     takes,
 )
 from drpl.data.sources import Engine, ReadOptions
 from drpl.errors import ConfigError
+from drpl.files import propose_folder
 from drpl.registry import Entry
 
-MOST_NAMED = 10  # classes in a command that is printed
+MOST_NAMED = 10  # classes in a command that is printed, if nobody asked for them
+SEEN = ("features", "mirrored")  # options by which images are seen, not which there are
+ENCODED = (*SEEN, "size", "download")  # what does not concern data that have vectors already
 
 
 @app.command()
@@ -165,7 +169,7 @@ def doctor(
     if files:
         say(f"wrote {' and '.join(map(str, files))}")
     chosen = loaded.origin.read_options.classes if loaded.origin else ()
-    say(_advise_cleaning(data, chosen, asked=chosen == read_options.classes))
+    say(_advise_cleaning(data, read_options, chosen))
     return Examined(
         facts=dict(found.facts),
         warnings=found.warnings,
@@ -174,19 +178,22 @@ def doctor(
     )
 
 
-def _advise_cleaning(data: str, chosen: Sequence[str], *, asked: bool) -> str:
-    """What to do next, with these classes only if some are chosen; `asked`: by the user."""
-    named = ["--classes", join_names(chosen)] if 0 < len(chosen) <= MOST_NAMED else []
-    again = shlex.join(["drpl", "clean", data, "-o", "cleaned", *named])
-    first = also = ""
-    if chosen and not named and asked:
-        also = " the same --classes and"
-    elif chosen and not named:
+def _advise_cleaning(data: str, read_options: ReadOptions, chosen: Sequence[str]) -> str:
+    """What to do next: the command that reads the same, where `chosen` are the classes with images.
+
+    Classes that nobody named are in it unless they are many.
+    """
+    first = ""
+    if chosen == read_options.classes or len(chosen) <= MOST_NAMED:
+        read_options = replace(read_options, classes=tuple(chosen))
+    else:
         first = "mend or remove the classes without images, or name the other "
         first += f"{len(chosen):,} with --classes; then "
-    return (
-        f"{first}find its wrong labels, in ten minutes or the time you give it, with{also}: {again}"
-    )
+    out = str(propose_folder(data))
+    but = (*SEEN, "skip_broken", "download", *(["size"] if read_options.features else []))
+    read = repeat_reading(read_options, *but)
+    again = shlex.join(["drpl", "clean", data, "-o", out, *read])
+    return f"{first}find its wrong labels, in ten minutes or the time you give it, with: {again}"
 
 
 @app.command()
@@ -216,8 +223,10 @@ def encode(
         made = make_vectors(data, encoder, mirrored=options.mirrored, read_options=options)
         display.notes(made.notes)
         write_features(made, out)
-    next_one = [out] if out.suffix == ".npz" else [data, "--features", out]
-    again = shlex.join(["drpl", "train", *map(str, next_one)])
+    next_one = [str(out)]
+    if out.suffix == ".npy":
+        next_one = [data, "--features", str(out), *repeat_reading(read_options, *ENCODED)]
+    again = shlex.join(["drpl", "train", *next_one])
     dim = made.train.images.shape[0]
     say(f"wrote {out}: {len(made.train):,} vectors of {dim}; train with: {again}")
     counts = {"vectors": len(made.train), "numbers": dim}

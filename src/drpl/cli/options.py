@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drpl.cli.app import split_names
+from drpl.cli.app import join_names, split_names
 from drpl.config.compose import parse_settings
 from drpl.data.sources import Hold, ReadOptions
 
@@ -130,6 +130,26 @@ EXAMINE: Options = {  # of commands that leave out what cannot be read, and name
     "features": (Annotated[str | None, SEEN_BY], None),
     "skip_broken": (Annotated[bool, SKIPPED], False),
 }
+
+
+def repeat_reading(read_options: ReadOptions, *but: str) -> list[str]:
+    """The words by which a next command reads the same data, without the options in `but`."""
+    plain = ReadOptions()
+    words: list[str] = []
+    for name in READ:
+        value, flag = getattr(read_options, name), f"--{name.replace('_', '-')}"
+        if name in but or value == getattr(plain, name):
+            continue
+        if name == "classes":
+            words += [flag, join_names(value)]
+        elif value is True:
+            words.append(flag)
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [flag, str(one)]
+    return words
+
+
 LEARN: Options = {  # how a network learns
     "preset": (Annotated[list[str] | None, PRESET], None, split_names),
     "settings": (Annotated[list[str] | None, SET], None, parse_settings),

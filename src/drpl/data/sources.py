@@ -111,12 +111,19 @@ class ReadOptions:
             )
 
 
+def _check_named(what: str) -> None:
+    """Raise for an empty text, which as a path would be the folder that one is in."""
+    if not what:
+        raise DataError("name a data set, a file or a folder; this folder is ./")
+
+
 def load(what: str, read_options: ReadOptions | None = None) -> "DatasetSplits":
     """The data set of that name (or `name:variant`), or the one at that path."""
     from drpl.data.conflicts import find_conflicts
     from drpl.data.dataset import Origin, check_every_class
     from drpl.data.locate import PLACES, locate
 
+    _check_named(what)
     read_options = read_options or ReadOptions()
     if read_options.features:
         read_options = replace(read_options, lazy=True)
@@ -184,6 +191,7 @@ def _check_tags(data: "DatasetSplits", what: str, read_options: ReadOptions) -> 
 
 def check_source(what: str) -> None:
     """Raise unless there is a data set of that name, or something to read at that path."""
+    _check_named(what)
     if what.partition(":")[0] not in DATASETS:
         _find_reader(Path(what))
 
@@ -226,8 +234,6 @@ def explain_data_errors(path: Path) -> Iterator[None]:
 
 def _find_reader(path: Path) -> str:
     """What reads the file or folder at a path, as `module:function`."""
-    if path == Path():
-        raise DataError("name a data set, a file or a folder; this folder is ./")
     if path.is_dir():
         for signs, target in FOLDERS.items():
             if all(any(found.is_file() for found in path.glob(sign)) for sign in signs):
