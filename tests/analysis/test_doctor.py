@@ -152,6 +152,25 @@ def test_the_next_command_writes_into_a_folder_of_its_own(
         assert told == again.partition(" -o ")[2]
 
 
+def test_classes_that_are_deeper_are_pointed_out(command: Command, tmp_path: Path) -> None:
+    """Two sites with the same classes were taken for two classes, and nothing was said of it."""
+    for site in ("a", "b"):
+        write_photos(tmp_path / "photos" / site, ("cat", "dog"))
+    said = command("doctor", "photos").out
+    assert "in 2 classes: a 6, b 6" in said
+    first = "warning: every image is in a folder inside of its class's, as a/cat; if these 4 are "
+    assert f"{first}the classes, read them with --depth 2\n" in said
+    assert "warning: these folders have 2 names: cat, dog; if the names are the classes, " in said
+    pattern = said.partition("with --label-pattern ")[2].splitlines()[0]
+    said = command("doctor", "photos", *shlex.split(f"--label-pattern {pattern}")).out
+    assert "in 2 classes: cat 6, dog 6\n" in said
+    assert "every image is" not in said
+    assert "every image is" not in command("doctor", "photos", "--depth", "2").out
+    write_photos(tmp_path / "photos" / "c", ("elk",))
+    (tmp_path / "photos" / "c" / "elk" / "0.png").rename(tmp_path / "photos" / "c" / "0.png")
+    assert "every image is" not in command("doctor", "photos").out
+
+
 @pytest.mark.parametrize("read", [(), ("--classes", "dog,cat")])
 def test_what_is_broken_is_named_where_one_class_is_left(
     mistake: Callable[..., str], tmp_path: Path, read: tuple[str, ...]

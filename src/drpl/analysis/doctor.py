@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import prod
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import torch
 
@@ -22,7 +22,7 @@ from drpl.data.conflicts import (
 )
 from drpl.data.dataset import Dataset, DatasetSplits, EmptyClassError
 from drpl.data.decoding import open_file
-from drpl.data.sources import ReadOptions, load
+from drpl.data.sources import ReadOptions, is_plain_folder, load
 from drpl.encoders.lite import find_weights
 from drpl.errors import ConfigError, DrplError
 from drpl.runs.display import duration
@@ -95,7 +95,12 @@ def examine(
     size = prod(train.images.shape) * (1 if len(train.images.shape) == 3 else 4)
     facts.append(("memory", f"{count * size / 2**20:.1f} MiB of pixels"))
     marks = mark_pixels(train)
-    warnings = [*data.notes, *_find_small_classes(train), *find_two_labels(train, marks)]
+    warnings = [
+        *data.notes,
+        *_find_deeper(data),
+        *_find_small_classes(train),
+        *find_two_labels(train, marks),
+    ]
     warnings += _find_copies(train, marks)
     if test:
         warnings += find_leaks(marks, test, mark_pixels(test))
@@ -149,7 +154,8 @@ def _describe_classes(dataset: Dataset) -> str:
     counts = _count_classes(dataset)
     spread = ", ".join(f"{name} {count}" for name, count in islice(counts.items(), 12))
     more = ", ..." if len(counts) > 12 else ""
-    return f"{len(dataset)} in {len(counts)} classes: {spread}{more}"
+    classes = "1 class" if len(counts) == 1 else f"{len(counts)} classes"
+    return f"{len(dataset)} in {classes}: {spread}{more}"
 
 
 def _count_classes(dataset: Dataset) -> dict[str, int]:
@@ -168,6 +174,38 @@ def _find_small_classes(dataset: Dataset) -> Iterator[str]:
     if max(counts.values()) > 10 * max(1, min(counts.values())):
         least, most = min(counts, key=counts.__getitem__), max(counts, key=counts.__getitem__)
         yield f"classes are uneven: {least!r} has {counts[least]} images, {most!r} {counts[most]}"
+
+
+def _find_deeper(data: DatasetSplits) -> Iterator[str]:
+    """Folders inside of all class folders, which may be the classes that are meant."""
+    origin, paths, classes = data.origin, data.train.paths, data.train.classes
+    if not origin or not paths or origin.read_options.label_pattern:
+        return
+    if not is_plain_folder(Path(origin.what)):
+        return
+    depth = origin.read_options.depth or 1
+    labels = [tuple(name.split("/")) for name in classes]
+    inner: set[tuple[str, ...]] = set()  # folders right below the classes', with those
+    deepest = 0
+    for path, label in zip(paths, data.train.labels.tolist(), strict=True):
+        parts = PurePath(path).parts
+        parts = parts if parts[:depth] == labels[label] else parts[1:]  # train/
+        if len(parts) < depth + 2:
+            return
+        inner.add(parts[: depth + 1])
+        deepest = max(deepest, len(parts))
+    if len(inner) == len(classes):
+        return  # one in each
+    yield (
+        f"every image is in a folder inside of its class's, as {'/'.join(min(inner))}; if these "
+        f"{len(inner):,} are the classes, read them with --depth {depth + 1}"
+    )
+    names = {parts[-1] for parts in inner}
+    if deepest == depth + 2 and 1 < len(names) < len(inner):
+        yield (
+            f"these folders have {len(names):,} names: {list_some(sorted(names))}; if the names "
+            "are the classes, read them with --label-pattern '([^/]+)/[^/]+$'"
+        )
 
 
 def _find_copies(dataset: Dataset, marks: Marks) -> Iterator[str]:
