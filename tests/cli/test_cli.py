@@ -206,7 +206,11 @@ def test_one_class(mistake: Mistake, photos: Path) -> None:
     for name in ("birch", "cedar tree"):
         (photos / name).rename(photos.parent / name)
     assert "one class only ('ash')" in mistake("train", photos)
-    assert "has no sub-folders" in mistake("train", photos / "ash")
+    flat = mistake("train", photos / "ash")
+    assert "has no sub-folders; put the images of each class into one of its own, or find " in flat
+    assert "has no sub-folders at depth 3; try a smaller one" in mistake(
+        "train", photos, "--depth", "3"
+    )
 
 
 def test_empty_class(mistake: Mistake, photos: Path) -> None:

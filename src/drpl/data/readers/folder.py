@@ -87,9 +87,12 @@ def folder(root: Path | str, read_options: ReadOptions | None = None) -> Dataset
     depth = read_options.depth or 1
     found = sorted(list_classes(train_root, depth, left_out))
     if not found:
-        deep = f" at depth {depth}" if depth > 1 else ""
+        if depth > 1:
+            raise DataError(f"{train_root} has no sub-folders at depth {depth}; try a smaller one")
+        flat = ", or find the labels in the files' names with --label-pattern"
         raise DataError(
-            f"{train_root} has no sub-folders{deep}; put the images of each class into one"
+            f"{train_root} has no sub-folders; put the images of each class into one of its own"
+            f"{flat if ABOVE in left_out else ''}"
         )
     classes = _choose_classes(found, read_options.classes, left_out)
     train = list_labelled(train_root, classes, root, left_out)
