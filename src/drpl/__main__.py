@@ -13,9 +13,9 @@ NO_MEMORY = (  # how torch, threads and the loader of libraries say it
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2."""
-    from drpl.cli import app
-
     try:
+        from drpl.cli import app  # takes a moment, in which Ctrl-C is no traceback either
+
         for word in sys.argv:
             word.encode()
         app()
@@ -31,6 +31,9 @@ def main() -> None:
         if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in NO_MEMORY):
             raise
         code = _refuse("memory ran out; use smaller images (--size) or fewer of them (--limit)")
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped.\n")
+        code = 130
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

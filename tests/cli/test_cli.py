@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from drpl import __version__
+from drpl.__main__ import main
 from drpl.cli.app import join_names, split_names
 from tests.conftest import Command
 from tests.support.datasets import make_cifar10
@@ -371,3 +372,16 @@ def test_ctrl_c_says_how_to_go_on(photos: Path, tmp_path: Path) -> None:
     assert "go on with:\n  drpl train" in err
     assert "Traceback" not in err
     assert (tmp_path / "run" / "stages" / "relabel.pt").exists()
+
+
+def test_ctrl_c_before_a_command_begins(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("drpl.cli.app", stop)
+    with pytest.raises(SystemExit) as leaving:
+        main()
+    assert leaving.value.code == 130
+    assert capsys.readouterr().err == "\nStopped.\n"

@@ -200,6 +200,7 @@ def test_nothing_is_written_among_the_data(
         ("encode", "photos", "-o", f"{out}/x.npz"),
         ("compare", "photos", "--methods", "mixup", "-o", out),
         ("doctor", "photos", "--features", "lite0", "-o", out),
+        ("confusion", "photos", "-o", f"{out}/confusion.npz"),
     ]
     for words in asked:
         assert "is inside the data set photos" in mistake(*words)

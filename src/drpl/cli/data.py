@@ -108,8 +108,10 @@ def confusion(
     """Learn from clean data which classes look alike, for non-uniform noise."""
     from drpl.data.sources import load, with_ood
     from drpl.experiments.confusion import collect_confusion, learn_confusion, list_mistakes
+    from drpl.files import check_apart
     from drpl.runs.experiment import Execution
 
+    check_apart(out, data, ood)
     loaded = with_ood(load(data, read_options), ood)
     if sources:
         found = collect_confusion(loaded, sources, numbering)
