@@ -43,7 +43,8 @@ from drpl.data.dataset import DatasetSplits, in_memory
 from drpl.data.file_states import FileStates
 from drpl.data.sources import ReadOptions, load
 from drpl.detection.neighbours import find_nearest, find_pairs
-from drpl.encoders.store import FeatureStore, StoredVectors
+from drpl.encoders.encode import _Job
+from drpl.encoders.store import FeatureStore, StoredVectors, make_all_keys
 from drpl.files import read_json, write_json
 from drpl.methods.cross_entropy import Config as Plain
 from drpl.methods.joint import Config as Joint
@@ -320,6 +321,23 @@ def examine_files(folder: Path, count: int, watch: Stopwatch) -> None:
         examine(data, folder / "photos")
 
 
+def reuse_features(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
+    """Features of files that were all encoded before, from the list of files to the vectors.
+
+    The store is filled with random vectors here, for a million images would take hours.
+    """
+    options = ReadOptions(cache=folder / "cache", lazy=True)
+    keys = make_all_keys(load(str(folder / "photos"), options).train.images)
+    store, _ = _Job("lite0", folder / "cache" / "features", options, 0).stores[0]
+    with store.locked():
+        for start in range(0, count, 1000):
+            store.add(keys[start : start + 1000], torch.randn(1000, store.dim))
+    with watch.measure():
+        found = drpl.encode(str(folder / "photos"), "lite0", read_options=options)
+    assert len(found.train) == count
+    return {"dimensions": store.dim}
+
+
 def share_of_saving(folder: Path, count: int, watch: Stopwatch) -> dict[str, Any]:
     """How much of the time goes into checkpoints where little else is to be done."""
     samples, classes, epochs = SHARE
@@ -372,6 +390,7 @@ GROUPS: dict[str, dict[str, Measure]] = {
         "write files": write_files,
         "digest of files": digest_listed,
         "list and digest files": digest_files,
+        "features of files": reuse_features,
         "doctor": examine_files,
     },
     "nearest": {"nearest neighbours": find_neighbours},
