@@ -376,7 +376,8 @@ def scale() -> str:
         mine = {row["samples"]: row for row in found["rows"] if row["name"] == name}
         cells = [f"{mine[n]['seconds']:.1f}" if n in mine else "" for n in sizes]
         cells += [f"{mine[n]['peak megabytes'] / 1000:.1f}" if n in mine else "" for n in sizes]
-        rows.append([name, *cells, f"{growth['time a sample']:.2f}"])
+        whole = f", part of *{growth['part of']}*" if "part of" in growth else ""
+        rows.append([name + whole, *cells, f"{growth['time a sample']:.2f}"])
     head = [f"{n:,}".replace(",", " ") for n in sizes]
     head = ["", *(f"{n}: s" for n in head), *(f"{n}: GB" for n in head), "time a sample (times)"]
     return table(", ".join(head), rows)

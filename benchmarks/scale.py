@@ -400,6 +400,10 @@ GROUPS: dict[str, dict[str, Measure]] = {
     "stage": {"relabelling, first stage": relabel_stage},
 }
 SETUP = {"write files", "write probabilities"}  # what measures work on, and none of drpl's doing
+PART_OF = {  # the whole that a user waits for
+    "feature store": "features of files",
+    "digest of files": "list and digest files",
+}
 TIMES = 5  # that the fewest samples are measured
 OWN_SIZES = {
     "saving": SHARE[:1],
@@ -486,7 +490,7 @@ def write(rows: list[dict[str, Any]]) -> None:
     """All rows, and by how much the time of a sample grows with their number."""
     order = [name for group in GROUPS.values() for name in group]
     rows = sorted(rows, key=lambda row: (order.index(row["name"]), row["samples"]))
-    growth = {}
+    growth: dict[str, dict[str, Any]] = {}
     for name in order:
         mine = [row for row in rows if row["name"] == name and name not in SETUP]
         if len(mine) > 1:
@@ -497,6 +501,8 @@ def write(rows: list[dict[str, Any]]) -> None:
                 "time a sample": _divide(last, first, "microseconds a sample"),
                 "memory a sample": _divide(last, first, "peak kilobytes a sample"),
             }
+            if name in PART_OF:
+                growth[name]["part of"] = PART_OF[name]
     about = {"command": "python -m benchmarks.scale", "cores": os.cpu_count(), "threads": 1}
     versions = list_versions()
     for package in ("pandas", "faiss-cpu"):

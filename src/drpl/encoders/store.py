@@ -11,7 +11,8 @@ import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from io import FileIO
+from itertools import pairwise, repeat
 from pathlib import Path
 from threading import Lock
 
@@ -27,7 +28,7 @@ from drpl.errors import DataError
 from drpl.files import explain_write_errors
 
 KEY = 16  # bytes
-PART = 4096  # images whose keys are made together
+PART = 4096  # images whose keys are made, or vectors that are read, together
 HALF = np.dtype(np.float16)
 
 
@@ -113,16 +114,24 @@ class StoredVectors:
     def load(self, index: Tensor) -> Tensor:
         """float32 [B, D]. Read, not mapped: see `data.images.PackedImages`."""
         total = np.zeros((len(index), *self.shape), np.float32)
-        vectors = np.empty((len(index), *self.shape), HALF)
+        for start in range(0, len(index), PART):
+            part = index[start : start + PART].cpu().numpy()
+            for file, rows in zip(self._files, self.rows, strict=True):
+                total[start : start + PART] += self._read(file, rows[part])
+        total /= len(self.rows)
+        return torch.from_numpy(total)
+
+    def _read(self, file: FileIO, rows: NDArray[np.int64]) -> NDArray[np.float16]:
+        """Some rows of a file; those that follow each other there are read together. [B, D]"""
+        vectors = np.empty((len(rows), *self.shape), HALF)
         size = self.shape[0] * HALF.itemsize
-        for file, rows in zip(self._files, self.rows, strict=True):
-            with self._lock:
-                for vector, row in zip(vectors, rows[index.cpu().numpy()].tolist(), strict=True):
-                    file.seek(row * size)
-                    if file.readinto(vector) != size:
-                        raise DataError(f"{file.name} was cut short while it was read; run again")
-            total += vectors
-        return torch.from_numpy(total / len(self.rows))
+        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1).tolist()
+        with self._lock:
+            for start, end in pairwise([*starts, len(rows)]):
+                file.seek(int(rows[start]) * size)
+                if file.readinto(vectors[start:end].data) != (end - start) * size:
+                    raise DataError(f"{file.name} was cut short while it was read; run again")
+        return vectors
 
 
 def make_all_keys(images: Images) -> list[bytes]:
