@@ -105,7 +105,8 @@ def check_agreement(module: nn.Module) -> None:
     """Raise if the processes have drifted apart."""
     if world() == 1:
         return
-    sums = torch.stack([_sum(t) for t in module.state_dict().values()])
+    device = find_device()  # beside GPUs, a large history stays on disk
+    sums = torch.stack([_sum(t).to(device) for t in module.state_dict().values()])
     if not torch.equal(sums, broadcast(sums.clone())):
         raise TrainingError(f"process {rank()} disagrees with process 0 about the weights")
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from drpl.cleaning import judge
 from drpl.cleaning.judge import Judgement, merge, weigh_losses
 from drpl.randomness import rng
 from drpl.training.losses import one_hot
@@ -82,6 +83,32 @@ def test_neighbours_are_trusted_samples_of_the_class_nearest_first() -> None:
         near = run.features[pool] @ run.features[i]
         assert chosen == pool[near.topk(4).indices].tolist()
         assert (true[chosen] == label).all()
+
+
+def test_many_samples_are_compared_with_some_of_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each class lies in a direction of its own, the rarest one too; rows are few at a time."""
+    given = torch.tensor([0] * 300 + [1] * 300 + [2] * 12)
+    probs = torch.eye(3)[given] * 0.9 + 0.05
+    features = normalize(torch.eye(3)[given] + 0.1 * torch.rand(612, 3, generator=rng("lie")))
+    run = Judgement(given, probs.argmax(1)[None], probs[None], features, given * 0.0, probs.log())
+    every, near = run.outlier_score, run.find_near(torch.arange(612), given)
+    rows = list[int]()
+    topk = Tensor.topk
+
+    def watched(table: Tensor, count: int) -> object:
+        rows.append(table.numel())
+        return topk(table, count)
+
+    monkeypatch.setattr(judge, "MOST", 60)
+    monkeypatch.setattr(judge, "CELLS", 6000)
+    monkeypatch.setattr(judge, "CHUNK", 100)
+    monkeypatch.setattr(Tensor, "topk", watched)
+    again = replace(run)
+    some = again.outlier_score
+    assert again.find_near(torch.arange(612), given) == near
+    assert max(rows) <= 6000
+    assert not torch.equal(some, every)
+    assert not again.outside.any()
 
 
 def test_no_sample_is_its_own_neighbour_in_a_small_class() -> None:

@@ -176,6 +176,15 @@ def test_a_gpu_with_time_left_trains_the_encoder_too(
     assert torch.equal(last.data.train.labels, encoded.train.labels)
 
 
+def test_as_many_seeds_as_are_asked_for_whatever_was_planned(
+    encoded: DatasetSplits, tmp_path: Path
+) -> None:
+    *_, last = list_choices(encoded)
+    replace(last, seeds=3, tuned=True).save(tmp_path / PLAN)
+    assert clean(encoded, tmp_path, repeats=1, quiet=True).figures["repeats"] == 1
+    clean(encoded, tmp_path, repeats=1, quiet=True)
+
+
 @pytest.mark.slow
 def test_what_the_trained_encoder_says_counts_too(encoded: DatasetSplits, tmp_path: Path) -> None:
     (first, *_) = list_choices(encoded)

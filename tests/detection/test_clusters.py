@@ -34,6 +34,12 @@ def test_the_looser_heap_of_each_class_is_outside() -> None:
     assert set(kinds.tolist()) <= {CLEAN, OTHER, OUTSIDE}
 
 
+def test_heaps_of_equal_samples_are_alike() -> None:
+    heaps = torch.eye(2)[torch.arange(120) % 2]
+    careful = Clustering(neighbours=10, sizes=(10,), smallest=10, cautious=True)
+    assert (careful.tell_class(heaps.double().numpy(), heaps) == CLEAN).all()
+
+
 def test_doubtful_clusters_are_called_clean_by_the_cautious() -> None:
     vectors, labels, _ = make_samples(outside=120)  # more outside than inside
     bold = HOW.tell_kinds(vectors, labels)

@@ -44,6 +44,13 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
         load_encoder("lite0", size=64, cache=tmp_path / "file")
 
 
+def test_a_network_stays_where_it_is_beside_what_runs_on_a_gpu() -> None:
+    """Maps and exports are made of it on the CPU; the device `meta` stands for the GPU."""
+    net = nn.Conv2d(3, 2, 1)
+    run_by_torch(net, torch.device("meta"))
+    assert {weight.device.type for weight in net.parameters()} == {"cpu"}
+
+
 class Hungry(nn.Module):
     """Takes three images at most."""
 

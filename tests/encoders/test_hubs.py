@@ -86,6 +86,15 @@ def test_the_image_tower_of_a_saved_model(tmp_path: Path, kind: str) -> None:
     assert "HF_HUB_OFFLINE" not in os.environ
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_model_stored_in_half_precision(tmp_path: Path, kind: torch.dtype) -> None:
+    save(tmp_path, "ViT").to(kind).save_pretrained(tmp_path)
+    encoder = load_encoder(f"hf:{tmp_path}")
+    assert encoder.net is not None
+    assert {weight.dtype for weight in encoder.net.parameters()} == {torch.float32}
+    assert encoder.encode(torch.zeros(2, 3, 16, 16, dtype=torch.uint8)).isfinite().all()
+
+
 def test_other_weights_have_another_fingerprint(tmp_path: Path) -> None:
     model = save(tmp_path, "ViT")
     first = load_encoder(f"hf:{tmp_path}").weights

@@ -99,6 +99,18 @@ def test_learns_the_tiny_problem(method: str, tiny: DatasetSplits, tmp_path: Pat
 
 
 @every_method
+def test_learns_in_bfloat16_from_colours(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on GPUs: autocast on CPUs leaves even more in bfloat16."""
+    monkeypatch.setattr("drpl.training.loop.suits_bfloat16", lambda _: True)
+    parts = (tiny_pixels(count, part) for count, part in ((72, "train"), (36, "test")))
+    arrays = [part.numpy() for x, y in parts for part in (x.repeat(1, 3, 1, 1), y)]
+    result = trained(method, drpl.arrays(*arrays, name="colours"), tmp_path, epochs=8)
+    assert (result.accuracy["last"] or 0) > 90
+
+
+@every_method
 def test_resumes_to_the_last_bit_after_any_epoch(
     method: str, tiny: DatasetSplits, finished: Finished, tmp_path: Path
 ) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from torch import Tensor, nn
 
-from drpl import Recorder
+from drpl import Recorder, distributed
 from drpl.registry import METHODS
 from tests.runs import two_recorders
 from tests.support.tiny import brief_options
@@ -71,6 +72,25 @@ def test_two_recorders_are_gathered(tmp_path: Path) -> None:
     found = torch.load(tmp_path / "state.pt", weights_only=True)
     for name in ("latest", "sums", "count"):
         torch.testing.assert_close(found[name], alone.state_dict()[name])
+
+
+def test_a_history_on_disk_is_compared_beside_a_network_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For which the device `meta` stands here: it multiplies nothing, but mixes with no other."""
+    module, compared = nn.Linear(2, 2, device="meta"), list[str]()
+    module.register_buffer("history", torch.ones(3))
+
+    def broadcast(sums: Tensor) -> Tensor:
+        compared.append(sums.device.type)
+        return sums
+
+    monkeypatch.setattr(distributed, "world", lambda: 2)
+    monkeypatch.setattr(distributed, "find_device", lambda: torch.device("meta"))
+    monkeypatch.setattr(distributed, "broadcast", broadcast)
+    monkeypatch.setattr(torch, "equal", lambda *_: True)
+    distributed.check_agreement(module)
+    assert compared == ["meta"]
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def large(*changed: int) -> Classify:
     return Classify(nn.Linear(4, 16, bias=False), table)
 
 
-def restore(path: Path, stage: Classify) -> None:
+def restore(path: Path, stage: Stage) -> None:
     found = checkpoint.read(path)
     assert found is not None
     sgd = Schedule(epochs=1, lr=((1, 0.1),)).make_optimizer(stage.parameters())
@@ -143,6 +143,19 @@ def test_large_tensors_are_read_from_their_parts(tmp_path: Path) -> None:
     restore(path, other)
     for name, table in original.state_dict().items():
         assert torch.equal(other.state_dict()[name], table), name
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_large_convolution_has_its_channels_last(tmp_path: Path) -> None:
+    """As networks are built."""
+    path = tmp_path / "train.pt"
+    original, other = (
+        Stage(nn.Conv2d(3, 4, 3, bias=False).to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+        for _ in range(2)
+    )
+    checkpoint.write(path, replace(kept(large()), stage=original.state_dict()))
+    restore(path, other)
+    assert torch.equal(other.state_dict()["net.weight"], original.state_dict()["net.weight"])
 
 
 @pytest.mark.usefixtures("parts")

@@ -135,6 +135,32 @@ def test_bfloat16_is_for_gpus_that_have_it_unless_refused(
     assert seen == [hardware and not full]
 
 
+def test_in_bfloat16_a_step_uses_the_weights_that_the_last_one_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a GPU; autocast casts on CPUs, too."""
+    seen: list[float] = []
+
+    class Linear(Stage):
+        def __init__(self) -> None:
+            super().__init__(nn.Linear(2, 1, bias=False))
+            nn.init.ones_(self.net.weight)  # type: ignore[arg-type]
+
+        def epoch(self, feed: Feed) -> Iterator[Terms]:
+            for x, _ in feed():
+                out = self.net(x)
+                assert out.dtype == torch.bfloat16
+                seen.append(float(out[0].detach()))
+                yield {"sum": out.float().mean()}
+
+    stage, schedule = Linear(), plain(1, (1, 0.25))
+    view = Normalise((0.0, 0.0), (1.0, 1.0))
+    feed = Feed(TensorImages(torch.ones(20, 2)), view, view, 10, 1, (1,), CPU)
+    monkeypatch.setattr("drpl.training.loop.suits_bfloat16", lambda _: True)
+    train_epoch(stage, feed, schedule.make_optimizer(stage.parameters()), lambda _: None)
+    assert seen == [2, 1.5]
+
+
 def test_divergence_is_said() -> None:
     with pytest.raises(TrainingError, match="Toy diverged: 'a' is"):
         run(Toy(float("inf")), plain(2, (1, 0.1)))

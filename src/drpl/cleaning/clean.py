@@ -207,7 +207,7 @@ def _choose(
                 f"for a budget of {asked.budget} name a new folder (-o)"
             )
         _forecast(read_json(folder / PLAN, PlanRecord).get("forecast", ()), display)
-        return replace(kept, seeds=asked.repeats or kept.seeds)
+        return replace(kept, seeds=asked.repeats, tuned=False) if asked.repeats else kept
     found = represent(data, asked.features, options, display.left)
     if (count := len(found.data.train)) < FEWEST:
         raise DataError(f"{count} images are too few to find wrong labels; bring {FEWEST}")

@@ -22,7 +22,10 @@ from drpl.cleaning.estimate import Rate, estimate_rate
 from drpl.data.images import Images
 from drpl.data.transforms import Transform
 from drpl.detection.evidence import Evidence
+from drpl.detection.neighbours import CELLS, MOST
 from drpl.detection.noise_model import NoiseModel
+from drpl.detection.split import keep_lowest
+from drpl.randomness import rng
 from drpl.registry import METHODS
 from drpl.runs import model
 from drpl.runs.experiment import Experiment
@@ -35,7 +38,7 @@ SHOWN = 4  # neighbours named beside an issue
 USUAL = 0.95  # share of the undoubted images that lie nearer than distance 1, and are surer
 OUTSIDE, UNCLEAR = 2.0, 1.25  # times as far and as unsure as that
 LEAST = 1e-6  # probability of a class that logarithms are taken of
-CHUNK = 2048  # images compared with all others at once
+CHUNK = 2048  # images compared with others at once, or fewer where these are many
 STAGES = 2  # that a loss is the mean of; its ranks count as often
 MANY = 700  # samples of a class with which they count half as often, beside a linear classifier
 LISTED = 0.5  # probability of a wrong label above which it is an issue
@@ -139,7 +142,14 @@ class Judgement:
         return (ratios[0] * ratios[1]).sqrt()
 
     def _measure_distance(self, reference: Tensor) -> Tensor:
-        """Mean cosine distance to the nearest reference samples but the sample itself. [N]"""
+        """Mean cosine distance to the nearest reference samples but the sample itself. [N]
+
+        Of more than `MOST` references some are drawn, as many of each class.
+        """
+        if len(reference) > MOST:
+            draws, classes = torch.rand(len(reference), generator=rng("near")), self.probs.shape[1]
+            drawn = keep_lowest(draws, self.given[reference], classes, MOST // classes + 1)
+            reference = reference[drawn]
         others = self.features[reference]
         count = min(NEIGHBOURS, len(reference) - 1)
         distances = []
@@ -181,7 +191,7 @@ class Judgement:
         for label in labels.unique().tolist():
             rows = (labels == label).nonzero().flatten()
             pool = (self.trusted & (self.given == label)).nonzero().flatten()
-            for part in rows.split(CHUNK):
+            for part in rows.split(min(CHUNK, max(1, CELLS // max(1, len(pool))))):
                 near = self.features[index[part]] @ self.features[pool].T
                 near[index[part][:, None] == pool] = -torch.inf  # not itself
                 values, at = near.topk(min(SHOWN, len(pool)))

@@ -90,7 +90,7 @@ class Clustering:
         outside = clusters == loose.argmax()
         kinds = np.where(clusters < 0, OTHER, np.where(outside, OUTSIDE, CLEAN))
         many = outside.sum() > (kinds == CLEAN).sum()
-        if self.cautious and (loose.min() / loose.max() > ALIKE or many):
+        if self.cautious and (loose.min() >= ALIKE * loose.max() or many):
             return np.zeros_like(kinds)
         return kinds
 
@@ -162,4 +162,4 @@ def measure_looseness(unit: Tensor, size: int) -> float:
     count = min(size, len(unit)) - 1
     if count < 1:
         return 0.0
-    return float(1 - find_nearest(unit, count)[0].double().mean())
+    return max(0.0, float(1 - find_nearest(unit, count)[0].double().mean()))

@@ -78,22 +78,17 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Most of the nearest others of every row, those in the nearest lists; as `find_nearest`."""
     import faiss
 
-    count = max(0, min(count, len(unit) - 1))
-    shape, rows = (len(unit), PROBED, count + 1), unit.numpy()
-    products, near = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.int32)
-    for number, turn, others in _walk_lists(unit, unit):
-        found = faiss.knn(
-            rows[number],
-            rows[others],
-            min(count + 1, len(others)),
-            metric=faiss.METRIC_INNER_PRODUCT,
-        )
-        values, at = map(torch.from_numpy, found)
-        products[number, turn, : values.shape[1]] = values
-        near[number, turn, : values.shape[1]] = others[at].int()
-    products[near == torch.arange(len(unit))[:, None, None]] = -torch.inf  # not itself
-    best, at = products.flatten(1).topk(count)
-    names = near.flatten(1).gather(1, at).long()
+    count, rows = max(0, min(count, len(unit) - 1)), unit.numpy()
+    best, names = torch.full((len(unit), count), -torch.inf), torch.zeros(len(unit), count).long()
+    for number, others in _walk_lists(unit, unit):
+        most = min(count + 1, len(others))
+        found = faiss.knn(rows[number], rows[others], most, metric=faiss.METRIC_INNER_PRODUCT)
+        products, at = map(torch.from_numpy, found)
+        near = others[at]
+        products[near == number[:, None]] = -torch.inf  # not itself
+        # A row meets a list once, so that none of these is known already.
+        best[number], at = torch.cat([best[number], products], 1).topk(count)
+        names[number] = torch.cat([names[number], near], 1).gather(1, at)
     # Where lists are short, places stay empty: a zero there is no sample. Such rows meet all.
     gaps = (best == -torch.inf).any(1).nonzero().flatten()
     for part in gaps.split(max(1, CELLS // len(unit))):
@@ -103,13 +98,12 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return best, names
 
 
-def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Which rows to compare with which others, a list of these at a time.
 
     Others are parted into lists by the nearest of some centres. A row is compared with the lists of
-    the `PROBED` centres that are nearest to it; besides the numbers of rows and others comes which
-    of its lists this is to each row. All rows that a list is for come at once: one product of
-    matrices is quicker than as many searches in an index.
+    the `PROBED` centres that are nearest to it. All rows that a list is for come at once: one
+    product of matrices is quicker than as many searches in an index.
     """
     import faiss
 
@@ -132,7 +126,7 @@ def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, 
     )
     for places, inside in zip(mine, members, strict=True):
         if len(places) and len(inside):
-            yield places // turns.shape[1], places % turns.shape[1], inside
+            yield places // turns.shape[1], inside
 
 
 def _find_nearest_of_all(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -258,7 +252,7 @@ class _Table(NamedTuple):
         """Most of the pairs of the whole table that reach the threshold, highest product first."""
         parts = [
             self.compare(some, columns, threshold, most, either=True)
-            for rows, _, columns in _walk_lists(self.short_left, self.short_right)
+            for rows, columns in _walk_lists(self.short_left, self.short_right)
             for some in rows.split(ROWS)
         ]
         pairs, products = (torch.cat(found) for found in zip(*parts, strict=True))

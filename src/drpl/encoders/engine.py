@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def choose_engine(
 
 
 def run_by_torch(net: nn.Module, device: torch.device) -> Function:
-    """In batches that memory allows, on GPUs in half precision."""
+    """In batches that memory allows, on GPUs in half precision by a copy: the network stays."""
+    net = net if device.type == "cpu" else deepcopy(net)
     net = net.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     half = torch.bfloat16 if device.type == "cpu" else torch.float16
     fast = device.type == "cuda"

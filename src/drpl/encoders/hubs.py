@@ -63,6 +63,7 @@ def load_hf(
             what, local_files_only=not download
         )
         model = transformers.AutoModel.from_pretrained(what, local_files_only=not download)
+        model = model.float()  # many are stored in half precision, which images are not
     side = size or _read_side(about)
     mean = about.get("image_mean") or [0.0] * 3
     std = about.get("image_std") or [1.0] * 3

@@ -132,7 +132,7 @@ class DivideMix(Stage):
 
 def refine(w: Tensor, given: Tensor, predicted: Tensor) -> Tensor:
     """w y + (1 - w) p: the more doubtful a label, the more the network's own view. [B, C]"""
-    return torch.lerp(predicted, given, w[:, None])
+    return torch.lerp(predicted.float(), given, w[:, None])
 
 
 def train(run: Run, config: Config) -> Outcome:

@@ -183,6 +183,8 @@ def _write_parts(folder: Path, table: Tensor) -> dict[str, Any]:
 
 def _read_parts(path: Path, stored: dict[str, Any], into: Tensor | None = None) -> Tensor:
     """The tensor that was stored in parts: a new one, or copied into one of its shape."""
+    if into is not None and not into.is_contiguous():  # a convolution with the channels last
+        return into.copy_(_read_parts(path, stored))
     with explain_read_errors(path):
         kind, shape = getattr(torch, stored["kind"]), stored["shape"]
         parts = [_find_folder(path) / Path(name).name for name in stored[PARTS]]

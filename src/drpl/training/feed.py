@@ -88,7 +88,8 @@ class Feed:
         for number, (index, pixels) in enumerate(load_batches(self.images, batches), 1):
             pixels = pixels.to(self.device, non_blocking=True)
             self.served += len(index) * len(shown) * world()
-            seen = (transform(pixels, u[index]) for transform, u in shown)
+            with torch.autocast(self.device.type, enabled=False):  # else some colours are bfloat16
+                seen = [transform(pixels, u[index]) for transform, u in shown]
             yield number / len(batches), (*seen, index.to(self.device))
 
     def cycle(

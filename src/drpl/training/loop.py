@@ -104,10 +104,16 @@ def train_epoch(
     torch.manual_seed(derive(*feed.key, rank()))  # dropout and the like
     stage.train()
     fast = not full_precision and suits_bfloat16(feed.device)
-    with torch.autocast(feed.device.type, torch.bfloat16, enabled=fast):
-        for terms in stage.epoch(feed):
-            step(stage, terms, optimizer)
-            on_step(terms)
+    steps = iter(stage.epoch(feed))
+
+    def advance() -> Terms | None:
+        # Each step has an autocast of its own, which keeps the weights that it has once cast.
+        with torch.autocast(feed.device.type, torch.bfloat16, enabled=fast):
+            return next(steps, None)
+
+    for terms in iter(advance, None):
+        step(stage, terms, optimizer)
+        on_step(terms)
     agree_on_batchnorm(stage)
 
 
