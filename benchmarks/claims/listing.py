@@ -333,7 +333,7 @@ OURS = (
         "training by cross-entropy (one seed; DRPL has three).",
         "its AUROC is at least that of the small loss, judged in the same way",
         AREA,
-        "python benchmarks/humans_scratch.py --data-dir data",
+        "python -m benchmarks.humans_scratch --data-dir data",
         ours.find_scratch,
     ),
 )
