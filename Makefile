@@ -69,7 +69,7 @@ mini: setup ## Every method under four noises on Fashion-MNIST (DATA=folder; six
 	$(BIN)/python -m benchmarks.mini $(if $(DATA),--data-dir $(DATA))
 	@$(MAKE) --no-print-directory claims
 
-paper: setup ## The paper's grid on features, all methods and levels (DATA=folder; two hours of two cores)
+paper: setup ## The paper's grid on features, all methods and levels (DATA=folder; several hours of one core)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.paper $(if $(DATA),--data-dir $(DATA))
 	@$(MAKE) --no-print-directory claims
 

@@ -339,7 +339,7 @@ def outliers() -> str:
     """How well images of another data set are told from the rest."""
     found = measured("duplicates.json")["outliers"]
     rows = [[one["images"], one["strangers"], f"{one['auroc']:.3f}"] for one in found]
-    return table("images, strangers from, AUROC", rows, names=2)
+    return table("images, out-of-distribution images from, AUROC", rows, names=2)
 
 
 def speed() -> str:

@@ -121,14 +121,14 @@ def read_out(cells: pd.DataFrame) -> str:
         if len(means) < SEVERAL:
             continue
         level = [name for name in means.index[1:] if is_level(mine, means.index[0], name)]
-        text = f"- **{column}**: `{means.index[0]}` is first in accuracy"
+        text = f"- **{column}**: `{means.index[0]}` has the highest accuracy"
         if level:
             others = ", ".join(f"`{name}`" for name in level)
-            text += f"; the seeds that were run do not tell it from {others}"
+            text += f"; its lead is not significant over {others}"
         if OURS in means and OURS not in (means.index[0], *level):
             text += f"; `{OURS}` is {means.iloc[0] - means[OURS]:.2f} points behind"
             if mine[mine["method"] == means.index[0]]["seed"].nunique() == 1:
-                text += ", though the first was run with one seed only"
+                text += ", but the first has one seed only"
         if unranked := list_unranked(mine, "accuracy_last"):
             text += f"; not ranked: {', '.join(unranked)}"
         lines.append(f"{text}.\n")

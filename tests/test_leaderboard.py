@@ -56,7 +56,7 @@ def test_a_board_has_each_detector_once_and_the_best_first(tmp_path: Path) -> No
     assert lines[0] == "**CIFAR-10, features**"
     assert lines[2] == "| detector | AUROC, U-ID | AP | precision | seconds | seeds |"
     assert lines[4:] == [
-        "| `small_loss` after `drpl`, mean of both stages | **0.900** | – | – | 3 | 1 |",
+        "| `small_loss` after `drpl`, own judgement | **0.900** | – | – | 3 | 1 |",
         "| `small_loss` after `drpl`, detect | 0.850 | – | – | 3 | 1 |",
         "| `small_loss` after `cross_entropy`, train | 0.750 | – | – | 3 | 1 |",
         "| `margin` after `cross_entropy`, train | 0.750 | – | – | 3 | 1 |",
@@ -77,7 +77,7 @@ def test_what_lacks_runs_stands_below_and_is_not_the_best(tmp_path: Path) -> Non
     assert lines[4].startswith("| `small_loss` after `cross_entropy`, train | **0.750** |")
     lost = "(not ranked) | 0.900 (1 missing) |"
     assert lines[-2].startswith(f"| `small_loss` after `drpl`, detect {lost}")
-    assert lines[-1].startswith(f"| `small_loss` after `drpl`, mean of both stages {lost}")
+    assert lines[-1].startswith(f"| `small_loss` after `drpl`, own judgement {lost}")
     assert "oracle" not in "".join(lines)
 
 

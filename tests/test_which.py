@@ -38,8 +38,8 @@ def test_the_first_is_named_with_those_that_are_level(tmp_path: Path) -> None:
     cells = which.read_cells(tmp_path)
     assert set(cells["noise"]) == {"uniform:0.4"}
     assert which.read_out(cells) == (
-        "- **CIFAR-10, features: U-ID**: `joint` is first in accuracy; the seeds that were run "
-        "do not tell it from `mixup`; `drpl` is 1.97 points behind.\n"
+        "- **CIFAR-10, features: U-ID**: `joint` has the highest accuracy; its lead is not "
+        "significant over `mixup`; `drpl` is 1.97 points behind.\n"
     )
     line = which.draw_leaders(cells).splitlines()[2]
     assert line.startswith("| CIFAR-10, features: U-ID: accuracy (%) | `joint` 81.0 | `mixup` 81.0")
@@ -63,7 +63,7 @@ def test_a_method_that_lacks_runs_is_shown_and_not_ranked(tmp_path: Path) -> Non
     assert "| `mixup` 71.0 | `drpl` 61.0 | `reed` 51.0 |" in line
     assert line.endswith("| 2 of 3 | `joint` (1 missing) |")
     text = which.read_out(cells)
-    assert "`mixup` is first in accuracy" in text
+    assert "`mixup` has the highest accuracy" in text
     assert text.endswith("; not ranked: `joint` (1 missing).\n")
     table = which.make_table(cells)
     assert which.order_methods(table) == ["mixup", "drpl", "reed", "joint"]
@@ -86,7 +86,7 @@ def test_an_oracle_under_an_overlay_is_not_ranked(tmp_path: Path) -> None:
 
 def test_one_seed_tells_nothing_of_chance(tmp_path: Path) -> None:
     write_results(tmp_path, {"joint": [80.0], "mixup": [79.0], "drpl": [79.9, 70.0]})
-    assert "first in accuracy; `drpl` is 5.05 points behind, though the first was run with one" in (
+    assert "the highest accuracy; `drpl` is 5.05 points behind, but the first has one seed" in (
         which.read_out(which.read_cells(tmp_path))
     )
 

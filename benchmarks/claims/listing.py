@@ -43,21 +43,21 @@ LOSSES = (
         2,
     ),
     Claim(
-        "Cross-entropy's loss parts less under non-uniform noise",
+        "Cross-entropy's loss separates less under non-uniform noise",
         "Figure 1",
-        "The losses of clean and noisy labels part clearly under uniform noise, and hardly under "
-        "non-uniform noise.",
-        "the loss has a lower AUROC under the highest non-uniform level than under the next higher "
-        "uniform level, and under the highest one as in the figure",
+        "The losses of clean and noisy labels separate clearly under uniform noise, and hardly "
+        "under non-uniform noise.",
+        "the loss has a lower AUROC under the highest non-uniform level than under uniform noise "
+        "of at least that level (the nearest such level, and the highest, as in the figure)",
         AREA,
         BOTH,
         losses.find_parting,
     ),
     Claim(
-        "The relabelling loss parts under non-uniform noise",
+        "The relabelling loss separates under non-uniform noise",
         "Figure 2",
-        "When all labels are replaced by predictions, the loss against the original labels parts "
-        "under non-uniform noise too.",
+        "When all labels are replaced by predictions, the loss against the original labels "
+        "separates clean from noisy ones under non-uniform noise too.",
         "the loss after stage 1 has a higher AUROC than that of cross-entropy",
         AREA,
         BOTH,
@@ -66,7 +66,7 @@ LOSSES = (
     Claim(
         "Stage 2 sharpens the loss",
         "Figure 2",
-        "Semi-supervised learning from the first split parts the losses further.",
+        "Semi-supervised learning from the first split separates the losses further.",
         "the loss after stage 2 has a higher AUROC than after stage 1",
         AREA,
         BOTH,
@@ -119,7 +119,7 @@ DETECTION = (
     Claim(
         "NU-OOD noise is the least harmful",
         "ImageNet tables",
-        "The noise that is missed most costs least accuracy.",
+        "The noise that is missed most often costs the least accuracy.",
         "mixup, which believes every label, is most accurate under it (at the same levels)",
         PERCENT,
         BOTH,
@@ -131,7 +131,7 @@ ACCURACY = (
     Claim(
         "DRPL is first on CIFAR-10",
         "CIFAR-10 table",
-        "DRPL is more accurate than eight other methods, but at one level of uniform noise.",
+        "DRPL is more accurate than eight other methods, except at one level of uniform noise.",
         "its mean over the levels is higher than that of each other method of the paper's table",
         PERCENT,
         GRID,
@@ -187,8 +187,8 @@ INSIDE_NETWORKS = (
         "Features of other classes: those after the first three blocks stay as good as with clean "
         "labels, those after the last do not, for mixup (M) and DRPL (O).",
         "the probe after block 4 loses something, and at least twice as much as those after blocks "
-        "1 to 3 on average; both are held against mixup on clean labels, and where nothing is lost "
-        "the case counts against the claim",
+        "1 to 3 on average; both are compared with mixup on clean labels, and where nothing is "
+        "lost the case counts against the claim",
         "accuracy (%) of probes",
         f"{INSIDE}; python benchmarks/probes.py --data imagenet32-mini",
         inside.find_depth,
@@ -197,7 +197,7 @@ INSIDE_NETWORKS = (
     Claim(
         "Under the most uniform noise all blocks degrade",
         "linear probes",
-        "With 80 % uniform noise: the exception to the claim before.",
+        "With 80 % uniform noise, the exception to the previous claim, all blocks get worse.",
         "blocks 1 to 3 and block 4 both lose more than two points",
         "accuracy (%) of probes",
         "python benchmarks/probes.py --data imagenet32-mini",
@@ -219,15 +219,15 @@ INSIDE_NETWORKS = (
         "class activation maps",
         "Where a noisy label went undetected and was learnt, the map of the wrong class is spread "
         "over more of the image than that of the true one (shown by examples).",
-        "of the wrong labels that were kept, the map of the given label covers more area (in the "
-        "upper half of its range) than that of the true one for more than half",
+        "for more than half of the wrong labels that were kept, the map of the given label covers "
+        "more area (in the upper half of its range) than that of the true one",
         SHARE,
         INSIDE,
         inside.find_maps,
         2,
     ),
 )
-GPU = "It takes the data set and a GPU."
+GPU = "This needs the data set and a GPU."
 ELSEWHERE = (
     Claim(
         "DRPL is first on ImageNet64",
@@ -264,9 +264,9 @@ ELSEWHERE = (
         GPU,
     ),
     Claim(
-        "It is level with DivideMix in that one's own setting",
+        "DRPL is level with DivideMix in the setting of DivideMix",
         "text",
-        "Google's images only and Inception-ResNet-v2, as DivideMix has them.",
+        "With Google's images only and Inception-ResNet-v2, as in DivideMix's paper.",
         "",
         "best accuracy (%)",
         "drpl reproduce webvision-google",
@@ -298,7 +298,7 @@ OURS = (
         ours.find_human,
     ),
     Claim(
-        "The mean loss of both stages is the safest",
+        "The mean loss of both stages ranks as well as the better stage",
         "[Methods](methods.md)",
         "The average of stage 1 and stage 2 ranks wrong labels at least as well as the better one.",
         "its AUROC is at least the higher of the two",
@@ -309,8 +309,8 @@ OURS = (
     Claim(
         "Our additions find more wrong labels",
         "[The grid](paper.md)",
-        "With the guard against too few labels and the mean of all stages, DRPL detects more than "
-        "as the paper has it.",
+        "With the guard against too few labels and the mean of all stages, DRPL ranks wrong labels "
+        "better than in the paper's form.",
         "`drpl` has a higher AUROC than `drpl (literal)`",
         AREA,
         GRID,
@@ -319,7 +319,7 @@ OURS = (
     Claim(
         "Our additions make models more accurate",
         "[The grid](paper.md)",
-        "The same for the models.",
+        "With the same additions, the final model is more accurate.",
         "`drpl` is more accurate after its last epoch than `drpl (literal)`",
         PERCENT,
         GRID,
@@ -330,10 +330,10 @@ OURS = (
         "From scratch DRPL finds as much as the small loss",
         "[Human labels](humans.md)",
         "On pixels and with as many images shown, its stages rank wrong labels as well as one long "
-        "training by cross-entropy does.",
+        "training by cross-entropy (one seed; DRPL has three).",
         "its AUROC is at least that of the small loss, judged in the same way",
         AREA,
-        "python benchmarks/humans_scratch.py --data-dir data",
+        "python -m benchmarks.humans_scratch --data-dir data",
         ours.find_scratch,
     ),
 )

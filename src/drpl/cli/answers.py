@@ -106,7 +106,7 @@ class Planned(Answer):
 
 
 class Compared(Answer):
-    """`compare`, `study`, `reproduce`: a row a run, as in table.csv; exit code 1 if one failed."""
+    """`compare`, `study`, `reproduce`: a row per run as in table.csv; exit code 1 if one failed."""
 
     folders: list[Path]
     rows: list[dict[str, Any]]
@@ -119,13 +119,13 @@ class Compared(Answer):
 
 
 class Forecast(Answer):
-    """`reproduce --dry-run`: what would be run, a line each."""
+    """`reproduce --dry-run`: what would be run, one line each."""
 
     lines: list[str]
 
 
 class Scored(Answer):
-    """`score`: what each detector makes of each run, as in scores.csv."""
+    """`score`: each detector's figures on each run, as in the table of `-o`."""
 
     rows: list[dict[str, Any]]
 
@@ -139,7 +139,7 @@ class Judged(Answer):
 
 
 class Predicted(Answer):
-    """`predict`: a row an image; exit code 1 if a file could not be read."""
+    """`predict`: a row per image; exit code 1 if a file could not be read."""
 
     rows: list[dict[str, Any]]
     unread: list[str]
@@ -190,7 +190,7 @@ class Wrote(Answer):
 
 
 class Reviewed(Answer):
-    """`review`: how many issues are decided, and what it has to say."""
+    """`review`: how many issues are decided, and the text that it prints."""
 
     issues: int
     decided: int
@@ -198,7 +198,7 @@ class Reviewed(Answer):
 
 
 class Applied(Answer):
-    """`apply`: what was changed, or with --dry-run would be."""
+    """`apply`: what was changed, or would be with --dry-run."""
 
     images: int
     changes: list[dict[str, Any]]
