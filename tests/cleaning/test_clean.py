@@ -237,6 +237,19 @@ def test_a_folder_belongs_to_its_data(
     assert "whether these are the same is not known" in answer.err
 
 
+@pytest.mark.parametrize("words", [("clean",), ("train", "--preset", "small")])
+def test_nothing_is_written_among_images(
+    words: tuple[str, ...], photos: Path, mistake: Callable[..., str], tiny_file: Path
+) -> None:
+    """`drpl clean digits -o photos` made folders beside the classes, which were classes then."""
+    before = hashes(photos)
+    for folder in (photos, photos / "a"):
+        told = mistake(words[0], tiny_file, "-o", folder, *words[1:])
+        assert f"{folder} holds images, such as {folder}" in told
+        assert "choose another folder" in told
+    assert hashes(photos) == before
+
+
 def test_a_model_of_a_cleaned_folder_can_be_looked_into(
     photos: Path, command: Command, mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
