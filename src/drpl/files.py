@@ -310,6 +310,12 @@ def check_apart(out: Path, *sources: str | Path | None) -> None:
             raise StorageError(f"{out} is inside the data set {source}; choose another folder")
 
 
+def check_page(out: Path) -> None:
+    """Raise unless a file is named like a page: one that is there already may be a list."""
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise StorageError(f"a page is written to a file that ends with .html, not {out}")
+
+
 def propose_folder(source: str | Path) -> Path:
     """Where to write what is made of a data set: a folder that is not there, and outside of it."""
     here, place = Path.cwd(), Path(source).resolve()

@@ -237,6 +237,39 @@ def test_a_folder_belongs_to_its_data(
     assert "whether these are the same is not known" in answer.err
 
 
+@pytest.mark.parametrize("words", [("clean",), ("train", "--preset", "small")])
+def test_nothing_is_written_among_images(
+    words: tuple[str, ...], photos: Path, mistake: Callable[..., str], tiny_file: Path
+) -> None:
+    """`drpl clean digits -o photos` made folders beside the classes, which were classes then."""
+    before = hashes(photos)
+    for folder in (photos, photos / "a"):
+        told = mistake(words[0], tiny_file, "-o", folder, *words[1:])
+        assert f"{folder} holds images, such as {folder}" in told
+        assert "choose another folder" in told
+    assert hashes(photos) == before
+
+
+def test_a_model_of_a_cleaned_folder_can_be_looked_into(
+    photos: Path, command: Command, mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`look` took the answer of all networks for the model's, and read the images at its size."""
+
+    def choose(data: DatasetSplits, *_: object) -> tuple[Choice, Forecast]:
+        smaller = Choice(data.resize(8), "small", {"pool": True, "width": 4})
+        return scale_epochs(smaller, 0.05, 16), [{"relabel": 9.0}]
+
+    monkeypatch.setattr("drpl.cleaning.clean.fit_budget", choose)
+    monkeypatch.setattr("drpl.cleaning.clean.write_report", lambda *_, **__: None)
+    assert command("clean", photos, "-o", OUT, "--features", "none", "--quiet").code == 0
+    answer = command("look", OUT, "-o", "seen")
+    assert answer.code == 0, answer.err
+    assert answer.out.count("image ") == 6
+    for path in photos.rglob("*.png"):
+        Image.fromarray(255 - np.array(Image.open(path))).save(path)
+    assert "not the images that the run" in mistake("look", OUT, "-o", "seen")
+
+
 @pytest.mark.usefixtures("short")
 def test_a_folder_need_not_be_named(photos: Path, command: Command) -> None:
     """It is `cleaned`, and belongs to its data like any other."""

@@ -320,7 +320,11 @@ def test_models_that_cannot_be_used(command: Command, mistake: Mistake, photos: 
     assert "damaged: network: field required" in mistake("predict", "run", image)
     Path("run/model.json").write_text("{")
     assert "damaged" in mistake("predict", "run", image)
+    assert "not the folder of a finished run: it has no model.json" in mistake(
+        "predict", image, image
+    )
     assert "there is no image file" in mistake("predict", "other", "no.png")
+    assert "a file that ends with .html" in mistake("report", "other", "-o", "other/samples.csv")
     assert "not the folder of a run" in mistake("report", "nowhere")
     Path("other/result.json").unlink()
     assert "is not finished" in mistake("score", "other")

@@ -211,6 +211,14 @@ def test_a_wrong_option_is_found() -> None:
             check_drpl(line.split())
 
 
+def test_every_command_that_writes_a_folder_takes_o() -> None:
+    """`drpl train photos -o runs/first` was refused, as -o was with `train` and `detect` alone."""
+    taken = {name: options(one) for name, one in GROUP.commands.items()}
+    writing = {name for name in taken if "--out" in taken[name]}
+    assert {"train", "detect", "clean"} <= writing
+    assert {name for name in writing if "-o" not in taken[name]} == set()
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_and_options_in_sentences(page: str) -> None:
     """`drpl train ... --dry-run` names a command and options that it has."""

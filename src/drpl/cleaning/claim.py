@@ -6,6 +6,7 @@ from typing import Any
 
 from drpl.cleaning.records import PlanRecord
 from drpl.data.file_states import FileStates
+from drpl.data.readers.folder import check_no_images
 from drpl.data.sources import ReadOptions, load
 from drpl.encoders.own_features import is_features_file
 from drpl.errors import RunError
@@ -35,8 +36,9 @@ def describe_data(data: AnyData, features: str, options: ReadOptions) -> dict[st
 
 
 def check_claim(folder: Path, about: dict[str, Any]) -> str | None:
-    """Raise if other data live in a folder; a note if nobody knows which do."""
+    """Raise if other data live in a folder, or images; a note if nobody knows which data do."""
     if not (folder / PLAN).exists() and not (folder / "clean.json").exists():
+        check_no_images(folder)
         return None
     if (folder / PLAN).exists():
         kept = read_json(folder / PLAN, PlanRecord).get("data")

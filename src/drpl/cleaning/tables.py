@@ -34,6 +34,8 @@ def write_judgement(folder: Path, run: Judgement, train: Dataset) -> Result:
     table, (confidence, other) = read_arrays(folder / "samples.npz"), run.best
     seen = torch.where(run.issues, other, run.probs.argmax(1))
     sure = run.probs.gather(1, seen[:, None]).squeeze(1)
+    for name in ("suggested", "confidence"):  # by the model alone: `drpl look` knows data by it
+        table.setdefault(f"model_{name}", table[name])
     table |= {
         "suggested": seen.numpy(),
         "confidence": torch.where(run.issues, confidence, sure).numpy(),

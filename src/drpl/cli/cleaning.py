@@ -179,8 +179,10 @@ def review(
         from drpl.cleaning.exchange.exchange import take_in
 
         taken = take_in(cleaned, take, name)
-        old = f"; {taken.old} were there already" if taken.old else ""
-        lines.append(f"took in {taken.new} decisions{old}")
+        were = "was" if taken.old == 1 else "were"
+        old = f"; {taken.old:,} {were} there already" if taken.old else ""
+        what = "1 decision" if taken.new == 1 else f"{taken.new:,} decisions"
+        lines.append(f"took in {what}{old}")
         lines += [f"note: {note}" for note in taken.notes]
     else:
         _serve(cleaned, port, no_open, name)

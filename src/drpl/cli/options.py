@@ -22,7 +22,9 @@ CONFUSION = typer.Option(
 PRESET = typer.Option(help="Settings by name or TOML file; several are laid over each other.")
 SET = typer.Option("--set", help="Change one setting, for example relabel.begin=20.")
 SEED = typer.Option(help="Decides every random draw.")
-OUT = typer.Option(help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED].")
+OUT = typer.Option(
+    "--out", "-o", help="The run's folder [default: runs/DATA-NOISE/METHOD/seed-SEED]."
+)
 DEVICE = typer.Option(help="cpu, cuda, cuda:1 ... [default: a GPU if there is one].")
 SAVE = typer.Option(help="Seconds between checkpoints, at least; 0: every epoch.", min=0)
 TRACK = typer.Option(help="Pass over all samples every N epochs, for loss figures.", min=0)

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from drpl.errors import ConfigError
-from drpl.files import check_apart, read_text, write_atomic
+from drpl.files import check_apart, check_page, read_text, write_atomic
 from drpl.registry import is_oracle
 from drpl.report import page_tables as tables
 from drpl.report import text
@@ -81,6 +81,7 @@ def report(
     """
     if not runs:
         raise ConfigError("nothing to report: name at least one run")
+    check_page(Path(out))
     root, loaded = Path(images) if images else None, load_runs(runs)
     check_apart(Path(out), *(run.source for run in loaded))
     write_atomic(Path(out), _render(loaded, sections, root, reload, about))

@@ -13,6 +13,7 @@ import torch
 
 from drpl.config.settings import Common
 from drpl.data.dataset import Dataset, Origin
+from drpl.data.readers.folder import check_no_images
 from drpl.detection.metrics import score
 from drpl.distributed import barrier, first_succeeded, processes, rank, world
 from drpl.errors import ConfigError, RunError, StorageError
@@ -173,7 +174,9 @@ def list_versions() -> dict[str, str]:
 
 
 def _check_claim(folder: Path, experiment: Experiment) -> None:
-    """Raise if the folder lies among the data, or if another experiment lives there."""
+    """Raise if the folder lies among data or holds images, or if another experiment lives there."""
+    if not any((folder / name).exists() for name in ("config.toml", "plan.json")):
+        check_no_images(folder)
     if origin := experiment.data.origin:
         check_apart(folder, origin.what, origin.ood)
     if difference := find_difference(folder, experiment.describe()):

@@ -116,6 +116,11 @@ def save(
 def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     """A model like the one in the folder, with fresh weights."""
     folder = Path(folder)
+    if not (folder / "model.json").is_file():
+        raise RunError(
+            f"{folder} is not the folder of a finished run: it has no model.json; name one that "
+            "`drpl clean` or `drpl train` wrote"
+        )
     about = read_json(folder / "model.json", ModelRecord)
     shape, classes = tuple(about["shape"]), tuple(about["classes"])
     kept, made = about.get("dimensions"), about.get("encoding")

@@ -43,7 +43,10 @@ def reload_data(
     traced = made.get("data") or {}
     if data is None or isinstance(data, str):
         what = data or traced.get("what") or _find_name(result)
-        loaded = load(what, _merge_options(traced, model, read_options or ReadOptions()))
+        asked = read_options or ReadOptions()
+        loaded = load(what, _merge_options(traced, model, asked))
+        if not asked.size and len(model.shape) == 3:  # `drpl clean` reads, then makes smaller
+            loaded = loaded.resize(model.shape[1])
     else:
         loaded = as_splits(data)
     samples = read_arrays(result.folder / "samples.npz")
@@ -87,7 +90,7 @@ def _merge_options(traced: dict[str, Any], model: Model, asked: ReadOptions) -> 
     known |= {key: traced[key] for key in LABELLING if key in traced}
     known["outside"] = tuple(traced.get("outside", ()))
     known["data_dir"] = Path(traced["data_dir"]) if traced.get("data_dir") else None
-    if not known.get("size") and len(model.shape) == 3:
+    if not traced and len(model.shape) == 3:
         known["size"] = model.shape[1]
     changed = {f.name: v for f in fields(asked) if (v := getattr(asked, f.name)) != f.default}
     return ReadOptions(**known | changed)
@@ -102,8 +105,12 @@ def _check_same(train: Dataset, model: Model, samples: dict[str, Any], result: R
         )
     rows = np.linspace(0, len(train) - 1, min(COMPARED, len(train))).astype(int)
     confidence, answers = model.predict(select(train.images, torch.from_numpy(rows))).max(1)
-    agree = (answers.numpy() == samples["suggested"][rows]).mean()
-    apart = np.abs(confidence.numpy() - samples["confidence"][rows]).mean()
+    # In a cleaned folder `suggested` is what several networks say together.
+    then = {
+        name: samples.get(f"model_{name}", samples[name]) for name in ("suggested", "confidence")
+    }
+    agree = (answers.numpy() == then["suggested"][rows]).mean()
+    apart = np.abs(confidence.numpy() - then["confidence"][rows]).mean()
     if agree < AGREE or apart > NEAR:
         raise DataError(
             f"these are not the images that the run in {result.folder} saw: on {len(rows)} of them "

@@ -262,7 +262,7 @@ def test_what_does_not_fit_is_said(made: Made, command: Command) -> None:
     )
     answer = command("review", made.folder, "--import", "labels.csv")
     assert answer.code == 0
-    assert "took in 1 decisions\n" in answer.out
+    assert "took in 1 decision\n" in answer.out
     assert "note: 2 of 6 labels in labels.csv are of images that are not in" in answer.out
     assert "first 'elsewhere/1.png'" in answer.out
     assert "note: 1 labels in labels.csv are no class: 'oak' (1)" in answer.out

@@ -80,18 +80,30 @@ def test_the_worst_of_too_many(
     assert data_of(Path("page.html").read_text())["issues"]["index"] == list(issues.index[:5])
 
 
+def test_a_page_takes_no_other_files_place(mistake: Mistake, tmp_path: Path) -> None:
+    """`--page cleaned/issues.csv` wrote the page over the list."""
+    folder = make(tmp_path).folder
+    (folder / "report.html").write_text("the report")
+    before = (folder / "issues.csv").read_bytes()
+    told = mistake("review", folder, "--page", folder / "issues.csv")
+    assert "a file that ends with .html" in told
+    assert (folder / "issues.csv").read_bytes() == before
+    assert "is the report" in mistake("review", folder, "--page", folder / "report.html")
+    assert (folder / "report.html").read_text() == "the report"
+
+
 def test_import(command: Command, mistake: Mistake, tmp_path: Path) -> None:
     made = make(tmp_path)
     number = CleanedFolder.load(made.folder).issues.index[0]
     Path("d.csv").write_text(f"time,who,id,action,label,why\nt,Eve,{number},accept,,\n")
-    assert "took in 1 decisions" in command("review", made.folder, "--import", "d.csv").out
-    assert "0 decisions; 1 were there" in command("review", made.folder, "--import", "d.csv").out
+    assert "took in 1 decision\n" in command("review", made.folder, "--import", "d.csv").out
+    assert "0 decisions; 1 was there" in command("review", made.folder, "--import", "d.csv").out
     assert rows(made.folder / "decisions.csv")[0]["who"] == "Eve"
     assert "cannot read none.csv" in mistake("review", made.folder, "--import", "none.csv")
     assert "one at a time" in mistake("review", made.folder, "--import", "d.csv", "--page", "p")
     assert "choose another name" in mistake("review", made.folder, "--reviewer", "model")
     Path("unsigned.csv").write_text(f"time,who,id,action,label,why\nt,,{number},keep,,\n")
     taken = command("review", made.folder, "--import", "unsigned.csv", "--reviewer", "Ann")
-    assert "took in 1 decisions" in taken.out
+    assert "took in 1 decision\n" in taken.out
     assert rows(made.folder / "decisions.csv")[-1]["who"] == "Ann"
     assert "drpl clean" in mistake("review", "nowhere")

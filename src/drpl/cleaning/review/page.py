@@ -15,7 +15,8 @@ from drpl.cleaning.folder import SIDES, CleanedFolder
 from drpl.cleaning.review.decision_log import read_decisions
 from drpl.cleaning.review.forecast import FEW, NEXT, Forecast, read_rate
 from drpl.cleaning.review.thumbnails import encode_file
-from drpl.files import write_atomic
+from drpl.errors import StorageError
+from drpl.files import check_page, write_atomic
 
 MOST = 2000  # issues on a page without server
 SIDE, NEAR_SIDE = 224, 96  # pixels of its images, and of those they are compared with
@@ -135,6 +136,9 @@ def encode_forecast(forecast: Forecast) -> dict[str, Any]:
 
 def write_page(cleaned: CleanedFolder, out: Path, who: str) -> int:
     """Write the page that needs no server; how many issues it shows."""
+    check_page(out)
+    if out.resolve() == (cleaned.folder / "report.html").resolve():
+        raise StorageError(f"{out} is the report; choose another name for the page")
     write_atomic(out, build_standalone(cleaned, who))
     return min(MOST, len(cleaned.issues))
 

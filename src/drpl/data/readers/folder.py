@@ -17,8 +17,8 @@ from drpl.data.dataset import (
 )
 from drpl.data.pixel_store import hold, open_snapshot, save_snapshot
 from drpl.data.sources import ReadOptions
-from drpl.errors import DataError, did_you_mean
-from drpl.files import make_printable
+from drpl.errors import DataError, StorageError, did_you_mean
+from drpl.files import explain_read_errors, make_printable
 
 SUFFIXES = {
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
@@ -26,6 +26,16 @@ SUFFIXES = {
 }
 TEST_NAMES = ("test", "val", "valid", "validation")
 NAMED = 3  # of what is left out
+
+
+def check_no_images(out: Path) -> None:
+    """Raise if a folder to write holds images: what is written would be among data next time."""
+    places = [out, *(one for one in out.iterdir() if one.is_dir())] if out.is_dir() else []
+    for place in places:
+        with explain_read_errors(place):
+            found = next((one for one in place.iterdir() if one.suffix.lower() in SUFFIXES), None)
+        if found:
+            raise StorageError(f"{out} holds images, such as {found}; choose another folder")
 
 
 class Kind(NamedTuple):
