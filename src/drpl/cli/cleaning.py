@@ -28,6 +28,7 @@ from drpl.data.sources import ReadOptions
 from drpl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from drpl.cleaning.clean import Cleaning
     from drpl.cleaning.folder import CleanedFolder
     from drpl.cleaning.review.decision_log import DecisionLog
 
@@ -96,6 +97,11 @@ def clean(
             display=display,
         )
     show(str(found) if no_pictures else found)
+    return _answer(found)
+
+
+def _answer(found: "Cleaning") -> Cleaned | TagsCleaned:
+    """What `clean` found, for `--json`."""
     figures = found.figures
     if figures.get("several"):
         return TagsCleaned(
