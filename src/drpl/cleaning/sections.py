@@ -78,8 +78,8 @@ def _describe_rate(figures: dict[str, Any]) -> Markup:
         )
     return Markup(
         "<p>Between <b>{}</b> and <b>{}&nbsp;%</b> of the {} labels are wrong, most likely about "
-        "<b>{}&nbsp;%</b>: an interval that is meant to hold nineteen times out of twenty, and "
-        "that forty decisions in a review make narrower.</p>"
+        "<b>{}&nbsp;%</b>. This interval should contain the truth in nineteen of twenty cases; "
+        "forty decisions in a review make it narrower.</p>"
     ).format(*rate[1:], _read(figures, "samples"), rate[0])
 
 
