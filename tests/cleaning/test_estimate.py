@@ -46,6 +46,19 @@ def test_noise_that_grows_with_doubt_is_more_than_is_seen_where_all_is_sure() ->
     assert found.low < 0.06 < found.value < real + 0.02
 
 
+def test_wrong_labels_of_the_surest_samples_are_all_that_there_are() -> None:
+    """As where one folder of images that are easy to tell has another's name."""
+    draws, labels = torch.Generator().manual_seed(1), torch.arange(2000) % 3
+    sure = torch.arange(2000) < 400
+    wrong = sure & (torch.rand(2000, generator=draws) < 0.9)
+    scores = 0.1 * torch.randn(2000, 3, generator=draws)
+    seen = torch.where(wrong, (labels + 1) % 3, labels)
+    scores += torch.where(sure, 8.0, 3.0)[:, None] * torch.eye(3)[seen]
+    found = estimate_rate(NoiseModel.fit(scores, labels))
+    assert found.low == found.value == found.high
+    assert found.value == pytest.approx(float(wrong.double().mean()), abs=0.03)
+
+
 def draw_classes(
     rates: list[float], spreads: list[float], seed: int, samples: int, into: int | None = None
 ) -> tuple[NoiseModel, Tensor]:

@@ -74,6 +74,8 @@ def estimate_rate(model: NoiseModel) -> Rate:
     high = _bound(float(contradicted.sum()), len(contradicted), 1 - TAIL)
     mean, spread = _continue_line(doubt, (contradicted - error) / (1 - error).clamp(min=0.5))
     low = max(0.0, min(low, high))
+    if low == high:  # more of the surest labels are contradicted than of all
+        return Rate(high, low, high)
     ends = ((end - mean) / spread for end in (low, high))
     value = float(truncnorm.mean(*ends, mean, spread))
     return Rate(min(max(value, low), high), low, high)
