@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from drpl.cleaning.folder import CleanedFolder, write_about, write_issues
 from drpl.cleaning.sections import WORST, write_report
+from drpl.cleaning.summary import describe_findings
 from drpl.files import write_json
 from drpl.runs.folder import Result
 from tests.report.test_page import check_numbers
@@ -68,6 +69,24 @@ def describe(issues: pd.DataFrame) -> dict[str, object]:
 def page(folder: Path) -> Path:
     cleaned, figures = CleanedFolder.load(folder), describe(CleanedFolder.load(folder).issues)
     return write_report(cleaned, Result.load(folder), figures, np.eye(len(CLASSES)))
+
+
+@pytest.mark.parametrize(
+    "unsure", [{"noise rate": {"value": 0.3, "low": 0, "high": 1}}, {"withheld": True}]
+)
+def test_nothing_known_is_not_called_good(folder: Path, unsure: dict[str, object]) -> None:
+    """Where nobody can say how many labels are wrong, no class is called as good as the others."""
+    cleaned = CleanedFolder.load(folder)
+    figures = describe(cleaned.issues) | {"issues": 0, "verdicts": {}, "pairs": []} | unsure
+    before = (folder / "report.html").read_bytes() if (folder / "report.html").exists() else None
+    page = write_report(cleaned, Result.load(folder), figures, np.eye(len(CLASSES))).read_text()
+    if before is not None:  # the other tests read the page of what is known
+        (folder / "report.html").write_bytes(before)
+    told = " ".join(describe_findings(figures))
+    for text in (page, told):
+        assert "No class is" not in text
+        assert "No label is more probably wrong" not in text
+    assert page.count("Nothing can be said of this") == 2
 
 
 def test_a_class_to_distrust_has_its_rate(page: Path) -> None:

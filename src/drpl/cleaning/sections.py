@@ -22,6 +22,7 @@ from drpl.cleaning.summary import (
     agree,
     describe_planted,
     find_distrusted,
+    is_unsure,
 )
 from drpl.files import read_arrays
 from drpl.report.matrices import draw_matrix
@@ -33,6 +34,7 @@ from drpl.runs.folder import Result
 WORST = 24  # images that are shown
 SIDE = 160  # pixels of these
 PAIRS = 10
+UNSAID = "<p>Nothing can be said of this; the reason is given above.</p>"
 WRONG = ("wrong, at least (%)", "at most (%)")
 
 
@@ -85,6 +87,8 @@ def _describe_rate(figures: dict[str, Any]) -> Markup:
 
 def _show_worst(cleaned: CleanedFolder, figures: dict[str, Any]) -> str:
     """How many labels are listed, of which kinds, and the worst of them as pictures."""
+    if is_unsure(figures):
+        return UNSAID
     if not figures["issues"]:
         return "<p>No label is more probably wrong than right, so none is listed.</p>"
     kinds = [
@@ -132,6 +136,8 @@ def _embed(path: Path | None, label: str) -> Markup:
 
 def _list_distrusted(figures: dict[str, Any]) -> str:
     """The classes with more doubted labels than others, and what is mistaken for what."""
+    if is_unsure(figures):
+        return UNSAID
     classes = [
         (
             tag_name(figures["classes"][k]["name"]),

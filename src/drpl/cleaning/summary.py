@@ -38,12 +38,18 @@ def describe_findings(figures: dict[str, Any]) -> list[str]:
     if often:
         listed = "; ".join(f"{p['true']} as {p['given']} ({p['share']:.0%})" for p in often)
         text.append(f"Mistaken most often, as shares of the true class: {listed}.")
-    text.append(_describe_classes(figures))
+    if not is_unsure(figures):  # else no class was compared with another
+        text.append(_describe_classes(figures))
     text += _describe_features(figures.get("findings"))
     text += [f"Note: {note}." for note in figures["notes"][:NOTES]]
     if len(figures["notes"]) > NOTES:
         text.append(f"All {len(figures['notes']):,} notes are in `clean.json`.")
     return text
+
+
+def is_unsure(figures: dict[str, Any]) -> bool:
+    """Whether nothing is listed because the judgement is doubtful, not because labels are right."""
+    return bool(figures["noise rate"]["high"] == 1 or figures.get("withheld"))
 
 
 def agree(count: int, meaning: str) -> str:

@@ -175,10 +175,10 @@ def list_versions() -> dict[str, str]:
 
 def _check_claim(folder: Path, experiment: Experiment) -> None:
     """Raise if the folder lies among data or holds images, or if another experiment lives there."""
-    if not any((folder / name).exists() for name in ("config.toml", "plan.json")):
-        check_no_images(folder)
     if origin := experiment.data.origin:
         check_apart(folder, origin.what, origin.ood)
+    if not any((folder / name).exists() for name in ("config.toml", "plan.json")):
+        check_no_images(folder)
     if difference := find_difference(folder, experiment.describe()):
         raise RunError(
             f"run folder {folder} {difference}; use another folder or the same settings and data"
