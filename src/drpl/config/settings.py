@@ -82,4 +82,5 @@ class Common(Settings):
     """Whether images are mirrored at random."""
     full_precision: bool = False
     """Train in float32 on every GPU; otherwise in bfloat16 where the GPU has hardware for it. CPUs
-    train in float32."""
+    train in float32. Convolutions round to TF32 where torch lets cuDNN do so, as it does by
+    default; `torch.backends.cudnn.allow_tf32 = False` forbids it."""
