@@ -310,6 +310,13 @@ def check_apart(out: Path, *sources: str | Path | None) -> None:
             raise StorageError(f"{out} is inside the data set {source}; choose another folder")
 
 
+def check_not_in_run(out: Path) -> None:
+    """Raise if a file would lie among those of a run, which it might replace."""
+    folder = out.resolve().parent
+    if any((folder / name).exists() for name in ("config.toml", "plan.json")):
+        raise StorageError(f"{out} is inside the run folder {folder}; choose another place")
+
+
 def check_page(out: Path) -> None:
     """Raise unless a file is named like a page: one that is there already may be a list."""
     if out.suffix.lower() not in (".html", ".htm"):

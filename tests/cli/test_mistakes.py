@@ -164,6 +164,15 @@ def test_formulas_are_quoted(command: Command) -> None:
     assert set(Result.load("run").samples["given_label"]) == {n.replace("/", "_") for n in names}
 
 
+def test_files_of_a_run_are_not_written_over(command: Command) -> None:
+    assert command("train", "digits", "--out", "run", *BRIEF).code == 0
+    before = Path("run/samples.csv").read_bytes()
+    for words in (("predict", "run", "digits"), ("export", "run", "--to", "torch")):
+        answer = command(*words, "-o", "run/samples.csv")
+        assert (answer.code, "is inside the run folder" in answer.err) == (2, True), answer.err
+    assert Path("run/samples.csv").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("words", "told", "untold"),
     [

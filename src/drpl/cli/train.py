@@ -102,10 +102,12 @@ def predict(
 
     from drpl.data.readers.folder import LeftOut, describe_left_out
     from drpl.data.readers.list import find_images
-    from drpl.files import format_table, open_atomic
+    from drpl.files import check_not_in_run, format_table, open_atomic
     from drpl.runs import model
     from drpl.runs.display import Display
 
+    if out:
+        check_not_in_run(out)
     left_out: LeftOut = {}
     trained, wanted = model.load(run), list(find_images(images, left_out, path_column))
     batches, broken = model.classify(trained, wanted, batch), list[str]()
