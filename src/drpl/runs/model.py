@@ -116,7 +116,7 @@ def save(
 def load_untrained(folder: Path | str, network: Builder | None = None) -> Model:
     """A model like the one in the folder, with fresh weights."""
     folder = Path(folder)
-    if not (folder / "model.json").is_file():
+    if folder.exists() and not (folder / "model.json").is_file():
         raise RunError(
             f"{folder} is not the folder of a finished run: it has no model.json; name one that "
             "`drpl clean` or `drpl train` wrote"
