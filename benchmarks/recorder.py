@@ -39,7 +39,7 @@ def main() -> None:
     networks = {"convolutional": own["make_network"], "two_layers": make_two_layers}
     aurocs = {str(seed): measure_loops(own, seed) for seed in asked.seeds}
     found = {
-        "command": "python -m benchmarks.recorder",
+        "command": f"python -m benchmarks.recorder --pairs {asked.pairs}",
         "auroc": aurocs,
         "widest": round(max(max(row.values()) - min(row.values()) for row in aurocs.values()), 4),
         "flagged_of_right_labels": count_false_alarms(own),
