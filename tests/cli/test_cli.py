@@ -306,7 +306,7 @@ def test_damaged_run_folders(command: Command, mistake: Mistake, photos: Path) -
 
 def test_models_that_cannot_be_used(command: Command, mistake: Mistake, photos: Path) -> None:
     image = photos / "ash" / "0.png"
-    assert "not the folder of a finished run" in mistake("predict", "nowhere", image)
+    assert "there is no nowhere" in mistake("predict", "nowhere", image)
     command("detect", photos, "--out", "run", *FAST)
     command("detect", photos, "--out", "other", *FAST, "--set", "width=6")
     weights = Path("run/model.safetensors")

@@ -122,5 +122,5 @@ def test_mistakes(mistake: Callable[..., str], shapes: Path) -> None:
     assert "`drpl confusion DATA" in mistake(*words, "nonuniform:0.2", "-o", "n")
     assert "with --ood DATA" in mistake(*words, "ood:0.2", "-o", "n")
     assert "cannot read" in mistake(*words, "uniform:0.2", "-o", "n", "--confusion", "no.npz")
-    assert "there is no" in mistake("confusion", "digits", "--from", ".", "-o", "t.npz")
+    assert "has no model.json" in mistake("confusion", "digits", "--from", ".", "-o", "t.npz")
     assert not Path("n").exists()

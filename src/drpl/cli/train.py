@@ -145,9 +145,11 @@ def export(
     ] = "onnx",
 ) -> Wrote:
     """Write a model, its preprocessing and its class names as one file that needs no drpl."""
+    from drpl.files import check_not_in_run
     from drpl.runs.export import SHOWN
     from drpl.runs.export import export as write
 
+    check_not_in_run(out)
     difference = write(run, out, to)
     say(f"wrote {out}; largest difference on {SHOWN} random samples: {difference:.1e}")
     return Wrote(files=[out], counts={"largest difference": difference})

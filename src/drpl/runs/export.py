@@ -19,7 +19,7 @@ from torch.export import ExportedProgram
 from drpl.data.images import TensorImages
 from drpl.encoders.engine import silence
 from drpl.errors import ConfigError, RunError
-from drpl.files import check_not_in_run, write_atomic
+from drpl.files import write_atomic
 from drpl.networks.build import Builder
 from drpl.randomness import rng
 from drpl.registry import find
@@ -75,7 +75,6 @@ def export(
     `network` is the function that built the network, if it is the user's own.
     """
     write, read = find("format", to, FORMATS)
-    check_not_in_run(Path(path))
     trained = model.load(run, network)
     samples = _make_samples(trained)
     with silence():
