@@ -120,6 +120,17 @@ def test_short_lists_leave_no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bool(weigh_votes(distances, voters, labels, 2).isfinite().all())
 
 
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+def test_an_outlier_may_have_a_list_of_its_own() -> None:
+    vectors = 0.01 * torch.randn(400, 8, generator=torch.Generator().manual_seed(1))
+    vectors[:, 0] += 1
+    vectors[7] = -vectors[8]
+    products, near = neighbours.search_nearest(normalize(vectors), 3)
+    assert (near[7] != 7).all()
+    assert (products[7] < -0.99).all()
+    assert (products[torch.arange(400) != 7] > 0.99).all()
+
+
 def test_a_sample_alone_has_no_neighbours() -> None:
     one = torch.ones(1, 3)
     products, near = find_nearest(one, 5)

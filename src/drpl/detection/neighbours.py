@@ -78,11 +78,12 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Most of the nearest others of every row, those in the nearest lists; as `find_nearest`."""
     import faiss
 
-    count, rows = max(0, min(count, len(unit) - 1)), unit.numpy()
+    count = max(0, min(count, len(unit) - 1))
     best, names = torch.full((len(unit), count), -torch.inf), torch.zeros(len(unit), count).long()
     for number, others in _walk_lists(unit, unit):
         most = min(count + 1, len(others))
-        found = faiss.knn(rows[number], rows[others], most, metric=faiss.METRIC_INNER_PRODUCT)
+        rows, members = unit[number].numpy(), unit[others].numpy()
+        found = faiss.knn(rows, members, most, metric=faiss.METRIC_INNER_PRODUCT)
         products, at = map(torch.from_numpy, found)
         near = others[at]
         products[near == number[:, None]] = -torch.inf  # not itself
