@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from drpl.data.images import TensorImages
@@ -28,6 +28,7 @@ AROUND = NoiseContext(
     some.integers(1, 30),
     some.integers(0, 9),
 )
+@example([("uniform", 1.0), ("ood", 1.0), ("uniform", 1.0), ("ood", 3.0)], 1.0, 30, 0)
 def test_parts_take_different_samples_and_each_its_share(
     parts: list[tuple[str, float]], total: float, each: int, seed: int
 ) -> None:

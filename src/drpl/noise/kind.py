@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from drpl.noise.confusion import Confusion
 
 SCHEMES = ("paper", "official")
+ROUNDED = 1e-5  # by which rates that are written with six decimals may sum to more than 1
 
 
 @dataclass(frozen=True)
@@ -184,14 +185,14 @@ def _replace_images(
 def allot(rates: Tensor, dataset: Dataset) -> Tensor:
     """How many samples of each class each part takes: its rounded share. [K, C] int64"""
     total = rates.sum(0)
-    if float(total.max()) > 1 + 1e-9:
+    if float(total.max()) > 1 + ROUNDED:
         c = int(total.argmax())
         raise ConfigError(
             f"the noise would corrupt {float(total[c]):.4g} of class {dataset.classes[c]!r}; "
             "choose rates that sum to at most 1"
         )
     sizes = torch.bincount(dataset.labels, minlength=len(dataset.classes))
-    exact = rates * sizes
+    exact = rates / total.clamp(min=1) * sizes
     counts = exact.round().long()
     for c in (counts.sum(0) > sizes).nonzero().flatten().tolist():
         # Several halves were rounded up: those that gained most give one back.
