@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -79,24 +80,27 @@ def search_nearest(unit: Tensor, count: int) -> tuple[Tensor, Tensor]:
     import faiss
 
     count = max(0, min(count, len(unit) - 1))
-    best, names = torch.full((len(unit), count), -torch.inf), torch.zeros(len(unit), count).long()
+    rows, most = unit.numpy(), count + 1  # for a row is the nearest to itself
+    best = np.full((len(unit), most), -np.inf, dtype=np.float32)
+    names = np.full((len(unit), most), -1)  # none yet
     for number, others in _walk_lists(unit, unit):
-        most = min(count + 1, len(others))
-        rows, members = unit[number].numpy(), unit[others].numpy()
-        found = faiss.knn(rows, members, most, metric=faiss.METRIC_INNER_PRODUCT)
-        products, at = map(torch.from_numpy, found)
-        near = others[at]
-        products[near == number[:, None]] = -torch.inf  # not itself
+        mine, members = number.numpy(), np.append(others.numpy(), -1)  # -1 where a list is short
+        inside = rows[members[:-1]]
+        near, at = faiss.knn(rows[mine], inside, most, metric=faiss.METRIC_INNER_PRODUCT)
         # A row meets a list once, so that none of these is known already.
-        best[number], at = torch.cat([best[number], products], 1).topk(count)
-        names[number] = torch.cat([names[number], near], 1).gather(1, at)
-    # Where lists are short, places stay empty: a zero there is no sample. Such rows meet all.
-    gaps = (best == -torch.inf).any(1).nonzero().flatten()
+        both = np.stack([best[mine], near]), np.stack([names[mine], members[at]])
+        best[mine], names[mine] = faiss.merge_knn_results(*both, keep_max=True)
+    products, found = torch.from_numpy(best), torch.from_numpy(names)
+    products[(found < 0) | (found == torch.arange(len(unit))[:, None])] = -torch.inf
+    products, order = products.topk(count)
+    found = found.gather(1, order)
+    # Rows for which lists were too short meet all.
+    gaps = (products == -torch.inf).any(1).nonzero().flatten()
     for part in gaps.split(max(1, CELLS // len(unit))):
         table = unit[part] @ unit.T
         table[torch.arange(len(part)), part] = -torch.inf
-        best[part], names[part] = table.topk(count)
-    return best, names
+        products[part], found[part] = table.topk(count)
+    return products, found
 
 
 def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -115,8 +119,8 @@ def _walk_lists(rows: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor]]
     centres: Any = means.centroids
 
     def find_centres(vectors: Tensor, most: int) -> Tensor:
-        measure = faiss.METRIC_INNER_PRODUCT
-        _, near = faiss.knn(vectors.numpy(), centres, min(most, lists), metric=measure)
+        # By distance, for long centres would draw many to few lists by products.
+        _, near = faiss.knn(vectors.numpy(), centres, min(most, lists))
         return torch.from_numpy(near)
 
     turns = find_centres(rows, PROBED)
