@@ -15,7 +15,7 @@ from tests.campaign.running import import_all
 from tests.campaign.scenes import build_scene
 
 # In turn: one attack is up to four kills, one damaged file, one command line or one fault.
-TURNS = ("kills", *["damage", "arguments"] * 3, "faults", *["damage", "arguments"] * 4, "faults")
+TURNS = ("kills", *["damage", "arguments"] * 3, "faults")
 OFTEN = 60  # seconds after which the counts are shown
 
 
