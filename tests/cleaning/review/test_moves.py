@@ -138,7 +138,7 @@ def test_compare_side_by_side(tab: Tab, tmp_path: Path) -> None:
         wait_until_saved(tab)
         expect_decided(tab, 2)
         tab.press("z")
-        # An image that is surely of the class is shown beside the chosen one.
+        # An image that is likely of the class is shown beside the chosen one.
         here = selected(tab)
         near = issues.at[here, "near_given"].split()[0]
         page.locator("#near_given button").first.click()

@@ -90,8 +90,8 @@ function showPictures(row) {
   $("large").classList.add("waiting");
   $("large").removeAttribute("src"); // or the image before, if it comes now, would stand under these words
   for (const id of ["near_given", "near_suggested", "both"]) $(id).replaceChildren();
-  $("near-given-title").textContent = `Surely ${row.given}`;
-  $("near-suggested-title").textContent = `Surely ${row.suggested}`;
+  $("near-given-title").textContent = `Likely ${row.given}`;
+  $("near-suggested-title").textContent = `Likely ${row.suggested}`;
   $("other").hidden = row.suggested === row.given;
   const hurry = performance.now() - moved < 200;
   moved = performance.now();
@@ -112,12 +112,12 @@ function side(image, k) {
     make("b", { textContent: `${k + 1}: ${image.label}` }), make("span", { textContent: doubt }), make("small", { textContent: image.path || `${image.part} image ${image.id}` })));
 }
 
-// Images that are surely of a class; one that is clicked is shown beside the chosen one.
+// Images that are likely of a class; one that is clicked is shown beside the chosen one.
 function near(place, row, name, ids) {
   const buttons = ids.map((id) => {
-    const text = `Image ${id}, surely ${name}`, compared = `${spoken(row)} | ${text}`;
+    const text = `Image ${id}, likely ${name}`, compared = `${spoken(row)} | ${text}`;
     const button = make("button", { type: "button", onclick: () => showBeside(compared, row.id, id) });
-    button.setAttribute("aria-label", `Compare with image ${id}, surely ${name}`);
+    button.setAttribute("aria-label", `Compare with image ${id}, likely ${name}`);
     button.append(picture(make("img", { loading: "lazy" }), id, "small", text));
     return button;
   });
