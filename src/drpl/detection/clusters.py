@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.cluster import OPTICS
-from sklearn.metrics.pairwise import cosine_distances
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from drpl.detection import optics
 from drpl.detection.neighbours import find_nearest
 from drpl.detection.split import FEWEST, keep_lowest
 
@@ -25,10 +24,8 @@ CLEAN, OTHER, OUTSIDE = 0, 1, 2  # kinds of samples
 COORDINATES = 20
 TOLERANCE = 1e-4  # of the eigenvectors
 DENSE = 1000  # samples up to which all eigenvectors are found, exactly
-STEEP = 0.02  # of OPTICS: how steep the border of a cluster is
 USUAL = 500  # samples of a class that sizes are meant for; fewer have them in proportion
 ALIKE = 0.8  # clusters whose densities are nearer to each other than this are of one kind
-TABLED = 4000  # samples of which all distances are kept, which takes a third of the time
 AGAIN = 100  # min_samples for the samples of no class among themselves
 
 Floats = NDArray[np.float64]
@@ -118,14 +115,7 @@ class Clustering:
             return np.full(len(coordinates), -1)
         # Samples without a neighbour have no direction.
         safe = coordinates + 1e-12 * (np.abs(coordinates).sum(1, keepdims=True) == 0)
-        metric = "cosine"
-        if len(safe) <= TABLED:
-            safe, metric = cosine_distances(safe), "precomputed"
-        optics: Any = OPTICS(
-            min_samples=samples, metric=metric, xi=STEEP, min_cluster_size=smallest
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):  # equal samples are 0 apart
-            return np.asarray(optics.fit(safe).labels_, np.int64)
+        return optics.cluster(safe, samples, smallest)
 
     def _scale(self, number: int, samples: int) -> int:
         return round(number * min(1, samples / USUAL))
