@@ -162,3 +162,25 @@ def test_a_hundred_million_pixels_need_no_second_copy(tmp_path: Path, mode: str)
     words = [sys.executable, "-c", code, str(tmp_path / "x.png")]
     made = subprocess.run(words, capture_output=True, text=True, check=True)
     assert int(made.stdout) < 160  # megabytes; as RGBA it would be 400 more
+
+
+IMPORTS = """
+import sys, torch
+from drpl.data.images import FileImages
+images = FileImages(sys.argv[1:], 8, 3)
+before = set(sys.modules)
+images.load(torch.arange(len(images)))
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_threads_that_decode_import_nothing(tmp_path: Path) -> None:
+    """Where memory ended within a thread's import, the other threads waited for its lock."""
+    paths = [tmp_path / f"x{suffix}" for suffix in (".png", ".jpg", ".bmp", ".gif", ".tif")]
+    for path in paths:
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        Image.new("RGB", (20, 30)).save(path, exif=exif)
+    words = [sys.executable, "-c", IMPORTS, *map(str, paths)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from PIL import Image, ImageOps
 from PIL.Image import Resampling
 
 from drpl.data.address import Region, find_region, read_inside, split_address
+from drpl.data.threads import start_threads
 from drpl.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ Pixels = NDArray[np.uint8]
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "DIB", "GIF", "TIFF", "PPM", "AVIF", "HEIF")
 MOST_PIXELS = 100_000_000  # of an image that is read: 400 MB while it is decoded
 AT_ONCE = 40_000_000  # pixels of the images that threads decode together, unless one has more
+THREADS = 8  # decoding waits on disks as much as on cores
 LARGE = 20_000_000  # pixels of an image that is converted in bands
 ORIENTATION = 0x0112  # of EXIF: how the camera was held
 BAND = 2_000_000  # pixels of it that are converted at once
@@ -72,6 +75,16 @@ def list_formats() -> tuple[str, ...]:
         register_heif_opener()
     Image.init()
     return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def start_decoders() -> ThreadPoolExecutor:
+    """Threads that decode, or read headers.
+
+    What they need is imported before: where memory ends within a thread's import, it leaves the
+    lock of that module behind, for which the other threads would wait for ever.
+    """
+    list_formats()
+    return start_threads(THREADS)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import hashlib
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import accumulate
 from math import prod
@@ -17,12 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from drpl.data.decoding import Pixels, decode, explain
+from drpl.data.decoding import Pixels, decode, explain, start_decoders
 from drpl.data.file_states import FileStates, hash_parts
 from drpl.errors import DataError
 from drpl.files import make_printable
 
-THREADS = 8  # decoding waits on disks as much as on cores
 PART = 512  # images that are decoded before the next ones are begun
 LUMA = (0.299, 0.587, 0.114)  # the weights of Pillow's conversion to grey
 
@@ -84,7 +82,7 @@ class FileImages:
         self.paths = tuple(map(str, paths))  # relative to `root`
         self.root = str(root)
         self.shape: tuple[int, ...] = (channels, size, size)
-        self._threads = ThreadPoolExecutor(THREADS)
+        self._threads = start_decoders()
 
     def __len__(self) -> int:
         return len(self.paths)

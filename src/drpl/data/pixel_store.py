@@ -13,7 +13,6 @@ import os
 import zipfile
 from array import array
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from glob import escape
 from math import prod
 from pathlib import Path
@@ -27,11 +26,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from drpl.data.dataset import Dataset, DatasetSplits
-from drpl.data.decoding import read_header
+from drpl.data.decoding import read_header, start_decoders
 from drpl.data.file_states import FileStates, read_state
 from drpl.data.images import (
     PART,
-    THREADS,
     Broken,
     FileImages,
     Images,
@@ -130,7 +128,7 @@ def suit_shape(root: Path, names: Sequence[str], size: int | None) -> tuple[int,
             return None
 
     sides, grey = array("l"), True
-    with ThreadPoolExecutor(THREADS) as threads:
+    with start_decoders() as threads:
         for k in range(0, len(names), PART):
             for found in filter(None, threads.map(look, names[k : k + PART])):
                 sides.append(found[0])

@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
 from torch import Tensor
 
 from drpl.data.images import Images
+from drpl.data.threads import start_threads
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def read_ahead(
         for index in batches:
             yield index, load(index)
         return
-    with ThreadPoolExecutor(1) as reader:
+    with start_threads(1) as reader:
         coming = (reader.submit(load, index) for index in batches)
         waiting = deque(islice(coming, ahead))
         for index in batches:
