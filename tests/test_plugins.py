@@ -19,7 +19,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example package installed, and a broken package beside it."""
     pytest.importorskip("setuptools")
     where = tmp_path_factory.mktemp("site")
-    source = where.parent / "plugin"
+    source = tmp_path_factory.mktemp("source") / "plugin"  # another each time this is set up
     shutil.copytree(PLUGIN, source)  # building leaves files behind
     words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     words += ["--disable-pip-version-check", "--target", str(where), str(source)]
