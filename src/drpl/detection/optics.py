@@ -2,7 +2,7 @@
 
 Samples are visited so that each is followed by the one that is reached most easily from all before
 it; where that gets steeply harder a cluster ends. The clusters are read off by scikit-learn. Its
-way to the order checks its input anew for every sample, which takes fifty times as long.
+way to the order checks its input anew for every sample, which takes most of its time.
 """
 
 import numpy as np
